@@ -1,0 +1,39 @@
+"""What a similarity would be by luck: the level a matched |cos| or |corr| has to beat."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from sigmapca_cli.evaluation.metrics import cosines, match
+
+
+@lru_cache(maxsize=64)
+def matched_cosine(p: int, k: int, other: int | None = None, repeats: int = 5) -> float:
+    """Mean matched |cos| of two random sets of k (and `other`) directions in p dimensions, orthonormal up to
+    k = p.
+
+    Estimated from `repeats` draws with a fixed seed, as the average over the pairs of one draw is stable
+    already: 0.402 for p = k = 32, 0.115 for p = 363, k = 32. For correlations over n rows, p is n.
+    """
+    generator = np.random.default_rng(0)
+    values = []
+    for _ in range(repeats):
+        similarity = cosines(_directions(p, k, generator), _directions(p, other or k, generator))
+        values.append(similarity[match(similarity)].mean())
+    return float(np.mean(values))
+
+
+def cosine(p: int) -> float:
+    """E|cos| of two random directions in p dimensions, Γ(p/2) / (√π Γ((p + 1)/2)): 0.6366 for p = 2, 0.0419
+    for 363.
+    """
+    from math import exp, lgamma, log, pi
+
+    return exp(lgamma(p / 2) - lgamma((p + 1) / 2) - log(pi) / 2)
+
+
+def _directions(p: int, k: int, generator: np.random.Generator) -> np.ndarray:
+    W = generator.standard_normal((p, k))
+    return np.linalg.qr(W)[0] if k <= p else W

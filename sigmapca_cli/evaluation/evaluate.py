@@ -1,0 +1,106 @@
+"""All metrics of one solution on one data set: from the covariance where that is enough, else in one pass
+over blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation import chance, metrics
+from sigmapca_cli.evaluation.metrics import LOG_COSH_OF_GAUSSIAN, Array, log_cosh
+
+Metrics = dict[str, Any]
+
+
+def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None, source: Any) -> Metrics:
+    """Every metric that a run stores: name -> float, or an array of one value a component.
+
+    W (p, k) filters, sigma (k,), encoder (p, k) or None for W / std(y), source a `sources.base.Source`. The
+    filters are judged for reconstruction, variance and orthogonality; the components x @ encoder for
+    kurtosis, negentropy and correlation, as the rotation of an ICA model is part of the encoder only. With a
+    known truth: `mcc`, `mcc_chance`, `truth_similarity` (one value a true direction or source) and `amari`
+    where the numbers of components are equal.
+    """
+    W = np.asarray(W, dtype=np.float64)
+    mean, C = source.covariance()
+    std = metrics.component_std(W, C)
+    B = W / np.where(std > 0, std, 1.0) if encoder is None else np.asarray(encoder, dtype=np.float64)
+    result: Metrics = {
+        "reconstruction_error": metrics.reconstruction_error(W, C),
+        "explained_variance": metrics.explained_variance(W, C),
+        "orthogonality_error": metrics.orthogonality_error(W),
+        "unit_norm_error": metrics.unit_norm_error(W),
+        "sigma_error": metrics.sigma_error(sigma, W, C),
+        "correlation": metrics.correlation(B, C),
+        "total_variance": float(np.trace(C)),
+        "pca_sigma": pca_sigma(C, W.shape[1]),
+    }
+    truth = getattr(source, "truth", None)
+    sources = truth.sources if truth is not None and truth.sources is not None else None
+    result.update(streamed(B, mean, C, source, None if sources is None else np.asarray(sources)))
+    similarity = result.pop("_similarity", None)
+    if truth is not None:
+        result.update(against_truth(W, B, C, truth, similarity, source.n))
+    return result
+
+
+def pca_sigma(C: ArrayLike, k: int) -> Array:
+    """Standard deviations of the k leading principal components, decreasing."""
+    from scipy.linalg import eigvalsh
+
+    C = np.asarray(C, dtype=np.float64)
+    p = len(C)
+    values = eigvalsh(C, subset_by_index=[max(p - k, 0), p - 1])[::-1]
+    return np.sqrt(np.maximum(values, 0.0))
+
+
+def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray | None) -> Metrics:
+    """Kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l), in one pass over the blocks
+    of x.
+    """
+    std = metrics.component_std(B, C)
+    alive = std > 0
+    A = B / np.where(alive, std, 1.0)
+    offset = mean @ A
+    n, fourth, cosh = 0, np.zeros(B.shape[1]), np.zeros(B.shape[1])
+    cross = np.zeros((B.shape[1], 0 if sources is None else sources.shape[1]))
+    if sources is not None:
+        centre, spread = sources.mean(axis=0), sources.std(axis=0)
+    for x in source.blocks():
+        z = x.astype(np.float64) @ A - offset
+        fourth += np.sum(np.square(np.square(z)), axis=0)
+        cosh += np.sum(log_cosh(z), axis=0)
+        if sources is not None:
+            cross += z.T @ (sources[n : n + len(z)] - centre)
+        n += len(z)
+    result: Metrics = {
+        "kurtosis": np.where(alive, fourth / n - 3, 0.0),
+        "negentropy": np.where(alive, (cosh / n - LOG_COSH_OF_GAUSSIAN) ** 2, 0.0),
+    }
+    if sources is not None:
+        result["_similarity"] = np.minimum(np.abs(cross) / n / np.where(spread > 0, spread, 1.0), 1.0)
+    return result
+
+
+def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | None, n: int) -> Metrics:
+    """`mcc`, its chance level, the similarity of each true item, and the Amari distance when square."""
+    dimensions = n
+    if truth.kind == "filters":
+        similarity, dimensions = metrics.cosines(W, truth.filters), len(W)
+    if similarity is None:
+        return {}
+    rows, columns = metrics.match(similarity)
+    each = np.zeros(similarity.shape[1])
+    each[columns] = similarity[rows, columns]
+    result: Metrics = {
+        "mcc": float(similarity[rows, columns].mean()),
+        "mcc_chance": chance.matched_cosine(min(dimensions, 10_000), *similarity.shape),
+        "truth_similarity": each,
+    }
+    if similarity.shape[0] == similarity.shape[1]:
+        # |corr| and |cos| are what maps unit-variance truth to unit-variance components, up to noise.
+        result["amari"] = metrics.amari(similarity)
+    return result

@@ -1,0 +1,69 @@
+"""evaluate_solution on a source whose rows and truth are at hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sigmapca_cli.evaluation import evaluate_solution
+
+
+class Rows:
+    """The interface of a data source over an array in memory."""
+
+    def __init__(self, x, truth=None):
+        self.x, self.n, self.p, self.truth = x.astype(np.float32), *x.shape, truth
+
+    def covariance(self):
+        x = self.x.astype(np.float64)
+        mean = x.mean(axis=0)
+        return mean, (x - mean).T @ (x - mean) / len(x)
+
+    def blocks(self, size=7):
+        for start in range(0, self.n, size):
+            yield self.x[start : start + size]
+
+
+@pytest.fixture
+def planted():
+    generator = np.random.default_rng(0)
+    E = np.linalg.qr(generator.standard_normal((10, 4)))[0]
+    s = generator.laplace(size=(2003, 4))
+    return s, E, s @ E.T + 0.01 * generator.standard_normal((2003, 10)) + 0.3
+
+
+def test_streamed_numbers_equal_those_of_the_whole_array(planted):
+    s, E, x = planted
+    source = Rows(x, SimpleNamespace(kind="filters", filters=E, sources=s, mixing=None))
+    y = source.x.astype(np.float64) @ E
+    result = evaluate_solution(E, y.std(axis=0), None, source)
+    np.testing.assert_allclose(result["kurtosis"], stats.kurtosis(y), rtol=1e-6)
+    assert result["sigma_error"] < 1e-9
+    assert result["mcc"] == pytest.approx(1)
+    assert result["amari"] < 1e-6
+    assert result["mcc_chance"] < 0.8
+    eigenvalues = np.linalg.eigvalsh(source.covariance()[1])[::-1][:4]
+    np.testing.assert_allclose(result["pca_sigma"], np.sqrt(eigenvalues))
+
+
+def test_sources_are_matched_by_correlation_whatever_the_encoder_scale_and_order(planted):
+    s, E, x = planted
+    source = Rows(x, SimpleNamespace(kind="sources", filters=None, sources=s, mixing=E))
+    good = evaluate_solution(E, np.ones(4), E[:, ::-1] * [1, -2, 3, -4], source)
+    assert good["mcc"] > 0.999 and good["truth_similarity"].shape == (4,)
+    rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((4, 4)))[0]
+    mixed = evaluate_solution(E, np.ones(4), E @ rotation, source)
+    assert mixed["mcc"] < 0.95 and mixed["amari"] > good["amari"]
+    expected = np.abs(np.corrcoef((x @ E @ rotation).T, s.T)[:4, 4:])
+    assert mixed["truth_similarity"].max() <= expected.max() + 1e-6
+
+
+def test_without_a_truth_and_with_a_dead_component(planted):
+    _, E, x = planted
+    x[:, 9] = 0
+    W = np.hstack([E[:, :2], np.eye(10)[:, 9:]])
+    result = evaluate_solution(W, np.ones(3), None, Rows(x))
+    assert "mcc" not in result
+    assert result["kurtosis"][2] == 0 and result["negentropy"][2] == 0
+    assert all(np.isfinite(v).all() for v in result.values())
