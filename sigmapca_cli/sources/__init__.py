@@ -1,0 +1,26 @@
+"""Where x comes from: a registry of builders, one a kind of data; each is imported only when it is used."""
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sigmapca_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.sources.base import Source
+
+BUILDERS = {
+    "natural": "sigmapca_cli.sources.natural:build",
+    "planted": "sigmapca_cli.sources.planted:build",
+}
+
+
+def build(data_cfg: Any) -> "Source":
+    """The source that a `data` group describes (see `config.DataConfig`); InputError when it cannot be had."""
+    name = data_cfg.name
+    if name not in BUILDERS:
+        near = get_close_matches(str(name), BUILDERS, n=1)
+        hint = f"did you mean data={near[0]}?" if near else f"choose one of {', '.join(BUILDERS)}"
+        raise InputError(f"data={name} is unknown: {hint}")
+    module, function = BUILDERS[name].split(":")
+    return getattr(import_module(module), function)(data_cfg)

@@ -1,0 +1,184 @@
+"""What every source of data offers to training: standardised float32 rows by index, and exact moments in float64."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Rows = NDArray[np.float32]
+
+
+@dataclass
+class Truth:
+    """The known answer. filters (p, k): orthonormal directions in standardised coordinates; sources (n, k); mixing (p, k)."""
+
+    kind: str
+    filters: Array | None = None
+    sources: Array | None = None
+    mixing: Array | None = None
+
+
+@dataclass
+class Standardisation:
+    """How raw rows become x, whatever the source: see `DataConfig` for the choices."""
+
+    standardise: str = "feature"
+    epsilon: float | None = None
+    relative_epsilon: float = 0.0
+    whiten: str = "none"
+    scale_input: float = 1.0
+
+    @classmethod
+    def of(cls, cfg: Any, relative_epsilon: float = 0.0) -> "Standardisation":
+        return cls(cfg.standardise, cfg.epsilon, relative_epsilon, cfg.whiten, float(cfg.scale_input))
+
+
+class Source(ABC):
+    """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
+
+    A subclass gives `_gather` (raw rows, in units where `unit` × raw is the raw feature) and `_raw_moments`.
+    Everything is read-only after construction, so any number of threads may call `rows`.
+    """
+
+    name: str
+    n: int
+    p: int
+    patch_shape: tuple[int, int, int] | None = None
+    truth: Truth | None = None
+    sample_rate: int | None = None
+    unit: float = 1.0
+    mean: Array
+    scale: Array
+    whitening: Array | None = None
+    hash: str
+
+    @abstractmethod
+    def _gather(self, index: Index) -> NDArray:
+        """Raw rows (b, p) in their stored type."""
+
+    def _gather_slice(self, start: int, stop: int) -> NDArray:
+        return self._gather(np.arange(start, stop, dtype=np.int64))
+
+    def _raw_blocks(self, size: int) -> Iterator[NDArray]:
+        for start in range(0, self.n, size):
+            yield self._gather_slice(start, min(start + size, self.n))
+
+    def _raw_moments(self, diagonal: bool) -> Moments:
+        """Biased moments of the raw features (unit applied); streamed."""
+        m = streamed_moments(self._raw_blocks(self._block_size()), diagonal)
+        return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
+
+    def _block_size(self, budget: int = 1 << 22) -> int:
+        """Rows a block so that its float64 copy stays near 32 MB."""
+        return int(np.clip(budget // max(self.p, 1), 16, 65536))
+
+    def _standardise(self, options: Standardisation, content: bytes) -> None:
+        """Compute mean, scale and whitening once, and name the data by a hash of content and options."""
+        m = self._raw_moments(diagonal=True)
+        self.mean, variance = m.mean, m.second
+        scale, self._constant = standardisation(
+            m.mean, variance, options.standardise, options.epsilon, options.relative_epsilon
+        )
+        self._options = options
+        self._covariance: Array | None = None
+        self.scale, self.whitening = scale, None
+        if options.whiten != "none":
+            self.whitening = whitening_matrix(self._scaled_covariance(), options.whiten) * options.scale_input
+            self._covariance = None
+        else:
+            self.scale = scale / options.scale_input
+        self._prepare_apply()
+        described = repr((self.name, self.n, self.p, self.patch_shape, options)).encode()
+        parts = (content, described, self.mean.tobytes(), variance.tobytes())
+        self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+    def _prepare_apply(self) -> None:
+        gain = np.where(self._constant, 0.0, 1.0 / self.scale)
+        self._gain64 = gain
+        self._mean32 = (self.mean / self.unit).astype(np.float32)
+        self._gain32 = (gain * self.unit).astype(np.float32)
+        self._whitening32 = None if self.whitening is None else self.whitening.astype(np.float32)
+
+    def _apply(self, raw: NDArray, out: Rows | None) -> Rows:
+        if raw.dtype == np.uint8:
+            # Bytes are exact in float32, so two float32 passes are as good as float64 and twice as fast.
+            x = np.subtract(raw, self._mean32, out=out, dtype=np.float32)
+            x *= self._gain32
+        else:
+            # float64 here: in float32 a column with mean 1e5 and std 1 would lose three digits.
+            wide = raw.astype(np.float64)
+            if self.unit != 1.0:
+                wide *= self.unit
+            wide -= self.mean
+            wide *= self._gain64
+            x = wide.astype(np.float32) if out is None else out
+            if out is not None:
+                out[...] = wide
+        if self._whitening32 is None:
+            return x
+        if out is None:
+            return x @ self._whitening32
+        out[...] = x @ self._whitening32
+        return out
+
+    def rows(self, index: Index, out: Rows | None = None) -> Rows:
+        """Standardised rows (b, p), float32, of the given indices; written into `out` when it is given."""
+        return self._apply(self._gather(index), out)
+
+    def blocks(self, size: int = 8192) -> Iterator[Rows]:
+        """All rows in order, in (m, p) blocks of at most `size` rows."""
+        for raw in self._raw_blocks(size):
+            yield self._apply(raw, None)
+
+    def _scaled_covariance(self) -> Array:
+        gain = np.where(self._constant, 0.0, 1.0 / self.scale)
+        C = self._raw_moments(diagonal=False).second * np.outer(gain, gain)
+        return (C + C.T) / 2
+
+    def covariance(self) -> tuple[Array, Array]:
+        """Mean (p,), zero by construction, and biased covariance (p, p) of the standardised rows, float64; cached."""
+        if self._covariance is None:
+            C = self._scaled_covariance()
+            if self.whitening is not None:
+                C = self.whitening.T @ C @ self.whitening
+            self._covariance = (C + C.T) / 2
+        return np.zeros(self.p), self._covariance
+
+
+def half_of(count: int, half: str) -> slice:
+    """The rows or images of a disjoint half."""
+    slices = {"all": slice(0, count), "even": slice(0, count, 2), "odd": slice(1, count, 2)}
+    return slices[half]
+
+
+def need_two_samples(n: int, where: str) -> None:
+    if n < 2:
+        raise InputError(f"{where} has {n} sample{'s' if n != 1 else ''}: at least 2 are needed")
+
+
+class MemorySource(Source):
+    """Rows of a matrix (n, p) that is already in memory."""
+
+    def __init__(
+        self, name: str, X: NDArray, options: Standardisation, truth: Truth | None = None, content: bytes | None = None
+    ) -> None:
+        need_two_samples(len(X), f"data={name}")
+        self.name, self.X, self.truth = name, X, truth
+        self.n, self.p = X.shape
+        digest = hashlib.sha256(np.ascontiguousarray(X).data).digest() if content is None else content
+        self._standardise(options, digest)
+
+    def _gather(self, index: Index) -> NDArray:
+        return self.X[index]
+
+    def _gather_slice(self, start: int, stop: int) -> NDArray:
+        return self.X[start:stop]

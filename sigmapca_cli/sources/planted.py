@@ -1,0 +1,54 @@
+"""data=planted: x = s Eᵀ + noise, with E known; groups of equal variance that linear PCA cannot separate."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+
+Array = NDArray[np.float64]
+
+# Standard deviations fall by this factor from group to group, from the first one's 3 (SPEC section 5).
+FIRST_STD, DECAY = 3.0, 0.7
+
+
+def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> Array:
+    """(n, k) independent samples with variance 1: Laplace, uniform, or the two in turn ("mixed")."""
+    laplace = generator.laplace(scale=1 / np.sqrt(2), size=(n, k))
+    if kind == "laplace":
+        return laplace
+    uniform = generator.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k))
+    if kind == "uniform":
+        return uniform
+    return np.where(np.arange(k) % 2 == 0, laplace, uniform)
+
+
+def standard_deviations(k: int, group: int) -> Array:
+    """(k,) 3 · 0.7^(i // group): `group` neighbours share one."""
+    return FIRST_STD * DECAY ** (np.arange(k) // group)
+
+
+def sample(cfg: Any) -> tuple[NDArray[np.float32], Truth]:
+    """X (n, p) float32 and its truth: filters E (p, k) orthonormal, sources s (n, k), mixing E."""
+    if cfg.k > cfg.p:
+        raise InputError(f"data.k={cfg.k} sources do not fit into data.p={cfg.p} dimensions: lower data.k")
+    n = 100_000 if cfg.n is None else cfg.n
+    generator = np.random.default_rng(cfg.seed)
+    E, _ = np.linalg.qr(generator.standard_normal((cfg.p, cfg.k)))
+    s = unit_sources(cfg.sources, n, cfg.k, generator) * standard_deviations(cfg.k, cfg.group)
+    X = (s @ E.T).astype(np.float32)
+    if cfg.noise:
+        X += np.float32(cfg.noise) * generator.standard_normal((n, cfg.p), dtype=np.float32)
+    return X, Truth("filters", filters=E, sources=s, mixing=E)
+
+
+def build(cfg: Any) -> MemorySource:
+    X, truth = sample(cfg)
+    part = half_of(len(X), cfg.half)
+    truth.sources = None if truth.sources is None else truth.sources[part]
+    if cfg.standardise != "none" or cfg.whiten != "none":
+        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal, nor the answer.
+        truth.filters, truth.kind = None, "sources"
+    return MemorySource("planted", X[part], Standardisation.of(cfg), truth)

@@ -1,0 +1,115 @@
+"""Exact moments of data that need not fit in memory, and the questions of scale and rank asked of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Moments:
+    """Count, mean (p,) and centred second moment (p, p) or its diagonal (p,), both divided by n (biased)."""
+
+    n: int
+    mean: Array
+    second: Array
+
+
+def merge(a: Moments | None, b: Moments) -> Moments:
+    """Moments of two disjoint sets of rows together.
+
+    With d = mean_b − mean_a and n = n_a + n_b: mean = mean_a + d n_b/n, n S = n_a S_a + n_b S_b + d dᵀ n_a n_b/n.
+    No large sums are subtracted, so a mean far from zero costs no accuracy.
+    Source: Chan, Golub and LeVeque (1983), eqs 2.1.
+    """
+    if a is None:
+        return b
+    n = a.n + b.n
+    d = b.mean - a.mean
+    between = np.outer(d, d) if a.second.ndim == 2 else d * d
+    fa, fb = a.n / n, b.n / n
+    return Moments(n, a.mean + d * fb, a.second * fa + b.second * fb + between * (fa * fb))
+
+
+def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
+    """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact."""
+    shift = block[0].astype(np.float64)
+    x = block.astype(np.float64) - shift
+    mean = x.mean(axis=0)
+    x -= mean
+    second = np.einsum("ij,ij->j", x, x) if diagonal else x.T @ x
+    return Moments(len(x), mean + shift, second / len(x))
+
+
+def streamed_moments(blocks: Iterable[NDArray], diagonal: bool = False) -> Moments:
+    """Moments of all rows of an iterable of (m, p) blocks; only one block is held at a time."""
+    total: Moments | None = None
+    for block in blocks:
+        if len(block):
+            total = merge(total, block_moments(block, diagonal))
+    if total is None:
+        raise InputError("the data has no rows: give at least 2 samples")
+    return total
+
+
+def constant_features(mean: Array, variance: Array) -> NDArray[np.bool_]:
+    """Features whose variance is nothing but the rounding of their mean (relative, so any unit of measure works)."""
+    return variance <= (8 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
+
+
+def standardisation(
+    mean: Array, variance: Array, standardise: str, epsilon: float | None, relative_epsilon: float
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The divisor of each feature and which features are constant.
+
+    scale = √(var + ε) for "feature", 1 for "none". ε = `epsilon` when given (SPEC section 4: 1e-3), otherwise
+    `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows as the data.
+    Constant features get scale 1 when ε is 0, and their rows are exactly 0.
+    """
+    constant = constant_features(mean, variance)
+    if standardise == "none":
+        return np.ones_like(mean), constant
+    if epsilon is None:
+        epsilon = 0.0 if constant.all() else relative_epsilon * float(variance[~constant].mean())
+    scale = np.sqrt(np.where(constant, 0.0, variance) + epsilon)
+    scale[scale == 0] = 1.0
+    return scale, constant
+
+
+def numerical_rank(C: Array, rtol: float | None = None) -> int:
+    """Rank of a covariance C (p, p): eigenvalues above rtol × the largest, p·eps(float64) × 8 by default."""
+    values = np.linalg.eigvalsh(C)
+    top = float(values[-1])
+    if top <= 0:
+        return 0
+    tolerance = 8 * len(C) * float(np.finfo(np.float64).eps) if rtol is None else rtol
+    return int(np.count_nonzero(values > tolerance * top))
+
+
+def check_k(k: int, n: int, p: int, rank: int) -> None:
+    """Raise InputError unless 1 ≤ k ≤ rank ≤ min(n, p); the message holds both numbers."""
+    if k < 1:
+        raise InputError(f"k = {k}: at least 1 component is needed")
+    if k > min(n, p):
+        raise InputError(f"k = {k} is more than min(n, p) = {min(n, p)} of the data ({n} samples × {p} features): lower k")
+    if k > rank:
+        raise InputError(f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): lower k to {rank}")
+
+
+def whitening_matrix(C: Array, kind: str) -> Array:
+    """(p, p) matrix T with Tᵀ C T = I on the range of C and 0 beyond it.
+
+    kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ. Directions below the numerical rank are dropped, not blown up.
+    """
+    values, E = np.linalg.eigh(C)
+    values, E = values[::-1], E[:, ::-1]
+    E = E * np.sign(E[np.abs(E).argmax(axis=0), np.arange(len(C))])
+    keep = np.arange(len(values)) < numerical_rank(C)
+    inverse_root = np.where(keep, 1 / np.sqrt(np.where(keep, values, 1.0)), 0.0)
+    T = E * inverse_root
+    return T @ E.T if kind == "zca" else T
