@@ -1,0 +1,68 @@
+"""What was logged while a run trained, over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.figures.save import BLUE, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN = ("loss", "mcc", "gradient_norm", "agreement")
+LABELS = {"mcc": "matched |cos| to the truth", "gradient_norm": "gradient norm"}
+
+
+def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[str, ...] = SHOWN) -> Figure:
+    """One panel a logged metric of `names` that has finite values, over metrics["step"].
+
+    More than 200 points are drawn faintly, with their running mean over them: a batch's loss is noise around
+    a trend.
+    """
+    series = _finite_series(metrics, names)
+    figure = new_figure(3.6 * max(len(series), 1), 2.7)
+    axes = None
+    for i, (name, (step, value)) in enumerate(series.items()):
+        axes = figure.add_subplot(1, len(series), i + 1)
+        window = max(len(value) // 50, 1) if len(value) > 200 else 1
+        faint = window > 1
+        axes.plot(step, value, color=BLUE, alpha=0.25 if faint else 1.0, linewidth=0.7 if faint else 1.3,
+                  marker="" if len(value) > 40 else "o", markersize=3)  # fmt: skip
+        if faint:
+            axes.plot(step[window // 2 : window // 2 + len(value) - window + 1], running_mean(value, window),
+                      color=BLUE, linewidth=1.5)  # fmt: skip
+            low, high = np.percentile(value, [0.5, 99.5])
+            axes.set_ylim(min(low, value[-1]) - 0.05 * (high - low), high + 0.1 * (high - low) or None)
+        if name in ("mcc", "agreement"):
+            axes.set_ylim(min(0.0, value.min()), 1.02)
+        axes.set_xlabel("step", fontsize=8)
+        axes.set_ylabel(LABELS.get(name, name), fontsize=8)
+        tidy(axes)
+    if axes is None:
+        figure.text(0.5, 0.5, "nothing was logged", ha="center", va="center", fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def running_mean(value: np.ndarray, window: int) -> np.ndarray:
+    """Means over `window` neighbours, n − window + 1 of them."""
+    total = np.cumsum(np.insert(value, 0, 0.0))
+    return (total[window:] - total[:-window]) / window
+
+
+def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> dict:
+    found = {}
+    for name in names:
+        if name not in metrics:
+            continue
+        value = np.asarray(metrics[name], dtype=np.float64)
+        step = np.asarray(metrics["step"], dtype=np.float64) if "step" in metrics else np.arange(len(value))
+        good = np.isfinite(value)
+        if value.ndim == 1 and good.any():
+            found[name] = (step[good], value[good])
+    return found

@@ -1,0 +1,126 @@
+"""Filters as pictures: a grid of patches for images, small plots for anything else."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sigmapca_cli.figures.save import BLUE, GREY, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PatchShape = tuple[int, int, int]
+MOST_PANELS = 32
+
+
+def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:
+    """Filters (p, k) as (k, rows, columns, channels) in [0, 1], each scaled by its own largest |weight|.
+
+    ½ + w / (2 max|w|), so that a zero weight is mid-grey in every filter and the sign can be read from the
+    brightness; the channels of a colour filter share the scale. A zero filter is mid-grey throughout.
+    """
+    W = np.asarray(W, dtype=np.float64)
+    largest = np.abs(W).max(axis=0)
+    scaled = 0.5 + W / (2 * np.where(largest > 0, largest, 1.0))
+    rows, columns, channels = (int(n) for n in patch_shape)
+    return scaled.T.reshape(-1, rows, columns, channels)
+
+
+def as_rgb(images: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(…, channels) to (…, 3): one channel repeated, two with an empty blue, more than three by their
+    mean.
+    """
+    channels = images.shape[-1]
+    if channels == 3:
+        return images
+    if channels == 2:
+        return np.concatenate([images, np.full_like(images[..., :1], 0.5)], axis=-1)
+    return np.repeat(images.mean(axis=-1, keepdims=True), 3, axis=-1)
+
+
+def plot_filters(
+    W: ArrayLike,
+    sigma: ArrayLike | None = None,
+    patch_shape: PatchShape | None = None,
+    title: str = "",
+    columns: int | None = None,
+) -> Figure:
+    """Filters (p, k) in order, row by row, with σ (k,) under each; patch_shape None draws weights instead of
+    patches.
+    """
+    W = np.asarray(W, dtype=np.float64)
+    sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
+    if patch_shape is None:
+        return _plot_weights(W, sigma, title)
+    return _plot_patches(as_rgb(as_images(W, patch_shape)), sigma, title, columns)
+
+
+def grid_columns(k: int) -> int:
+    """Columns of a grid of k items: 8 up to 64, then about square."""
+    return min(k, 8) if k <= 64 else math.ceil(math.sqrt(k))
+
+
+def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
+    # One image of the whole grid, not an axes a filter: 64 axes take seconds to draw.
+    k, rows, width, _ = images.shape
+    columns = columns or grid_columns(k)
+    lines = math.ceil(k / columns)
+    cell = 0.75
+    label = 0.19 if sigma is not None else 0.06
+    step_x, step_y = width * (cell + 0.06) / cell, rows + width * label / cell
+    figure = new_figure(
+        columns * (cell + 0.06) + 0.1, lines * step_y / width * cell + (0.35 if title else 0.1)
+    )
+    axes = figure.add_subplot()
+    for i, image in enumerate(images):
+        left, top = (i % columns) * step_x, (i // columns) * step_y
+        axes.imshow(image, extent=(left, left + width, top + rows, top), interpolation="nearest")
+        if sigma is not None:
+            axes.text(
+                left + width / 2,
+                top + rows + 0.02 * width,
+                format_sigma(sigma[i]),
+                ha="center",
+                va="top",
+                fontsize=7,
+            )
+    axes.set(xlim=(0, columns * step_x - width * 0.06 / cell), ylim=(lines * step_y, 0), aspect="equal")
+    axes.axis("off")
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def format_sigma(value: float) -> str:
+    """σ to three figures: 12.3, 0.0123, 1.2e-5."""
+    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+
+
+def _plot_weights(W, sigma, title: str) -> Figure:
+    p, k = W.shape
+    shown = min(k, MOST_PANELS)
+    columns = min(shown, 4)
+    lines = math.ceil(shown / columns)
+    figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1))
+    limit = np.abs(W[:, :shown]).max() * 1.1 or 1.0
+    for i in range(shown):
+        axes = figure.add_subplot(lines, columns, i + 1)
+        axes.axhline(0, color=GREY, linewidth=0.6)
+        if p <= 16:
+            axes.bar(np.arange(p), W[:, i], color=BLUE, width=0.75)
+            axes.set_xticks(np.arange(0, p, 1 if p <= 8 else 4))
+        else:
+            axes.plot(W[:, i], color=BLUE, linewidth=0.9)
+        axes.set_ylim(-limit, limit)
+        tidy(axes)
+        axes.tick_params(labelsize=7, labelleft=i % columns == 0, labelbottom=i >= shown - columns)
+        name = f"{i + 1}" if sigma is None else f"{i + 1}   σ {format_sigma(sigma[i])}"
+        axes.set_title(name, fontsize=8, pad=2)
+    if title or shown < k:
+        figure.suptitle(title + (f" (first {shown} of {k})" if shown < k else ""), fontsize=9)
+    figure.supxlabel("feature", fontsize=8)
+    return figure

@@ -1,0 +1,43 @@
+"""The standard deviations of the components beside those of linear PCA."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.figures.save import BLUE, RED, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: str = "") -> Figure:
+    """σ (k,) of a run over the component number, PCA's (k,) as open rings; a log scale when they span over 10
+    times.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    sigma = np.asarray(sigma, dtype=np.float64)
+    figure = new_figure(4.6, 3.0)
+    axes = figure.add_subplot()
+    index = np.arange(1, len(sigma) + 1)
+    if pca_sigma is not None:
+        pca_sigma = np.asarray(pca_sigma, dtype=np.float64)
+        axes.plot(np.arange(1, len(pca_sigma) + 1), pca_sigma, "o", color=RED, markerfacecolor="none",
+                  markersize=6, label="linear PCA")  # fmt: skip
+    axes.plot(index, sigma, ".-", color=BLUE, linewidth=1.0, markersize=5, label="this run")
+    positive = sigma[sigma > 0]
+    if len(positive) and positive.max() > 10 * positive.min():
+        axes.set_yscale("log")
+    axes.set_xlabel("component", fontsize=8)
+    axes.set_ylabel("σ (standard deviation)", fontsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    tidy(axes)
+    axes.tick_params(which="both", labelsize=8)
+    if pca_sigma is not None:
+        axes.legend(fontsize=8, frameon=False)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
