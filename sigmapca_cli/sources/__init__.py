@@ -16,7 +16,7 @@ BUILDERS = {
 
 
 def build(data_cfg: Any) -> "Source":
-    """The source that a `data` group describes (see `config.DataConfig`); InputError when it cannot be had."""
+    """The source that a `data` group describes (see `config.DataConfig`); InputError when unknown."""
     name = data_cfg.name
     if name not in BUILDERS:
         near = get_close_matches(str(name), BUILDERS, n=1)

@@ -1,4 +1,4 @@
-"""What every source of data offers to training: standardised float32 rows by index, and exact moments in float64."""
+"""What every source of data offers to training: standardised float32 rows by index, exact float64 moments."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ Rows = NDArray[np.float32]
 
 @dataclass
 class Truth:
-    """The known answer. filters (p, k): orthonormal directions in standardised coordinates; sources (n, k); mixing (p, k)."""
+    """The known answer: orthonormal filters (p, k) in standardised coordinates, sources (n, k), mixing (p, k)."""
 
     kind: str
     filters: Array | None = None
@@ -145,7 +145,7 @@ class Source(ABC):
         return (C + C.T) / 2
 
     def covariance(self) -> tuple[Array, Array]:
-        """Mean (p,), zero by construction, and biased covariance (p, p) of the standardised rows, float64; cached."""
+        """Mean (p,), zero by construction, and biased covariance (p, p) of the standardised rows; cached."""
         if self._covariance is None:
             C = self._scaled_covariance()
             if self.whitening is not None:
@@ -169,7 +169,12 @@ class MemorySource(Source):
     """Rows of a matrix (n, p) that is already in memory."""
 
     def __init__(
-        self, name: str, X: NDArray, options: Standardisation, truth: Truth | None = None, content: bytes | None = None
+        self,
+        name: str,
+        X: NDArray,
+        options: Standardisation,
+        truth: Truth | None = None,
+        content: bytes | None = None,
     ) -> None:
         need_two_samples(len(X), f"data={name}")
         self.name, self.X, self.truth = name, X, truth

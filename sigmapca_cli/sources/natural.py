@@ -24,7 +24,9 @@ def photographs() -> list[NDArray[np.uint8]]:
     folder = Path(spec.submodule_search_locations[0]) / "datasets" / "images"
     missing = [name for name in PHOTOGRAPHS if not (folder / name).is_file()]
     if missing:
-        raise InputError(f"{folder / missing[0]} is missing: reinstall scikit-learn, or choose another data set")
+        raise InputError(
+            f"{folder / missing[0]} is missing: reinstall scikit-learn, or choose another data set"
+        )
     return [np.asarray(Image.open(folder / name).convert("RGB")) for name in PHOTOGRAPHS]
 
 

@@ -1,9 +1,10 @@
-"""Exact mean and covariance of all patches of a set of images, from the images: the patch matrix is never made.
+"""Exact mean and covariance of all patches of a set of images, without ever making the patch matrix.
 
-A patch feature is a pixel seen through a moving window, so E[x_a x_b] is a sum of products of pixels that lie at most
-one patch apart. Those products, summed over images, are matrix products of image rows; the windows are summed after.
-For 32 × 32 × 3 images and 11 × 11 patches that is 2.7 million multiplications an image instead of 135 million.
-On bytes every number is an integer below 2^53, so float64 gives the exact answer in any order of summation.
+A patch feature is a pixel seen through a moving window, so E[x_a x_b] is a sum of products of pixels that
+lie at most one patch apart. Those products, summed over images, are matrix products of image rows; the
+windows are summed after. For 32 × 32 × 3 images and 11 × 11 patches that is 2.7 million multiplications an
+image instead of 135 million. On bytes every number is an integer below 2^53, so float64 gives the exact
+answer in any order of summation.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ def positions(length: int, patch: int, stride: int) -> int:
 
 
 def row_products(images: NDArray, patch: int, block: int = 256) -> Array:
-    """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows flattened to W C pixels; zero beyond the edge."""
+    """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows flattened to W C pixels, 0 beyond the edge."""
     N, H, W, C = images.shape
     G = np.zeros((H, patch, W * C, W * C))
     for start in range(0, N, block):
@@ -43,10 +44,10 @@ def _sum_windows(G: Array, count_rows: int, count_cols: int, patch: int, stride:
         shape = (patch - r, patch, channels, patch, channels, count_cols)
         diagonals = as_strided(rows, shape, (s0, s1, s2, s3, s4, stride * (s1 + s3)), writeable=False)
         M[r, :, :, r:] = diagonals.sum(axis=-1).transpose(1, 2, 0, 3, 4)
-    M = M.reshape(p, p)
+    square = M.reshape(p, p)
     # Only r' >= r was filled; within r' = r both orders are there, so mirror strictly later rows alone.
     row = np.arange(p) // (patch * channels)
-    return np.where(row[:, None] > row[None, :], M.T, M)
+    return np.where(row[:, None] > row[None, :], square.T, square)
 
 
 def second_moment_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:

@@ -12,13 +12,13 @@ from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, n
 from sigmapca_cli.sources.patch_moments import patch_moments, positions
 from sigmapca_cli.sources.statistics import Moments
 
-# Pixels share one unit, so a nearly constant pixel is not worth a full unit of variance: 1 % of the mean variance
-# is added under the root (the authors' 1e-3 is 1.6 % on CIFAR-10).
+# Pixels share one unit, so a nearly constant pixel is not worth a full unit of variance: 1 % of the mean
+# variance is added under the root (the authors' 1e-3 is 1.6 % on CIFAR-10).
 PIXEL_EPSILON = 0.01
 
 
 def pixel_unit(dtype: np.dtype) -> float:
-    """Integers are divided by their largest value (255 for bytes), floating point pixels are taken as they are."""
+    """Integers are divided by their largest value (255 for bytes), floating point pixels taken as they are."""
     return 1.0 / float(np.iinfo(dtype).max) if dtype.kind in "ui" else 1.0
 
 
@@ -34,7 +34,7 @@ def padding_width(patch: int, padding: str) -> int:
 class PatchSource(Source):
     """Patches (patch × patch × channels) of images (N, H, W, C); row order image, row, column of the window.
 
-    Feature order row, column, channel: feature (r · patch + c) · channels + channel. Zero padding when pad > 0.
+    Feature (r · patch + c) · channels + channel is row r, column c of the window. Zero padding when pad > 0.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class PatchSource(Source):
         self._standardise(options, digest + geometry)
 
     def _window_view(self) -> NDArray:
-        """(N, rows, cols, patch) of strips: a strip is one window row, patch · C pixels that lie side by side.
+        """(N, rows, cols, patch) of strips; a strip is one window row: patch · C adjacent pixels.
 
-        A strip is one opaque item, so that a fancy index copies strips, not pixels (half the time of a 6-d view).
+        A strip is one opaque item, so that a fancy index copies strips, not pixels.
         """
         strip = np.dtype((np.void, self.patch * self.images.shape[3] * self._padded.itemsize))
         sN, sH, sW, _ = self._padded.strides

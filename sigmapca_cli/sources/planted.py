@@ -22,7 +22,8 @@ def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> A
     uniform = generator.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k))
     if kind == "uniform":
         return uniform
-    return np.where(np.arange(k) % 2 == 0, laplace, uniform)
+    even = np.arange(k) % 2 == 0
+    return np.where(even, laplace, uniform).astype(np.float64)
 
 
 def standard_deviations(k: int, group: int) -> Array:
@@ -49,6 +50,6 @@ def build(cfg: Any) -> MemorySource:
     part = half_of(len(X), cfg.half)
     truth.sources = None if truth.sources is None else truth.sources[part]
     if cfg.standardise != "none" or cfg.whiten != "none":
-        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal, nor the answer.
+        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal.
         truth.filters, truth.kind = None, "sources"
     return MemorySource("planted", X[part], Standardisation.of(cfg), truth)

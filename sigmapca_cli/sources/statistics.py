@@ -23,7 +23,7 @@ class Moments:
 def merge(a: Moments | None, b: Moments) -> Moments:
     """Moments of two disjoint sets of rows together.
 
-    With d = mean_b − mean_a and n = n_a + n_b: mean = mean_a + d n_b/n, n S = n_a S_a + n_b S_b + d dᵀ n_a n_b/n.
+    d = mean_b − mean_a, n = n_a + n_b: mean = mean_a + d n_b/n, n S = n_a S_a + n_b S_b + d dᵀ n_a n_b/n.
     No large sums are subtracted, so a mean far from zero costs no accuracy.
     Source: Chan, Golub and LeVeque (1983), eqs 2.1.
     """
@@ -58,7 +58,7 @@ def streamed_moments(blocks: Iterable[NDArray], diagonal: bool = False) -> Momen
 
 
 def constant_features(mean: Array, variance: Array) -> NDArray[np.bool_]:
-    """Features whose variance is nothing but the rounding of their mean (relative, so any unit of measure works)."""
+    """Features whose variance is nothing but the rounding of their mean: relative, so any unit works."""
     return variance <= (8 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
 
 
@@ -68,7 +68,7 @@ def standardisation(
     """The divisor of each feature and which features are constant.
 
     scale = √(var + ε) for "feature", 1 for "none". ε = `epsilon` when given (SPEC section 4: 1e-3), otherwise
-    `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows as the data.
+    `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows.
     Constant features get scale 1 when ε is 0, and their rows are exactly 0.
     """
     constant = constant_features(mean, variance)
@@ -96,15 +96,19 @@ def check_k(k: int, n: int, p: int, rank: int) -> None:
     if k < 1:
         raise InputError(f"k = {k}: at least 1 component is needed")
     if k > min(n, p):
-        raise InputError(f"k = {k} is more than min(n, p) = {min(n, p)} of the data ({n} samples × {p} features): lower k")
+        raise InputError(
+            f"k = {k} is more than min(n, p) = {min(n, p)} of the data ({n} samples × {p} features): lower k"
+        )
     if k > rank:
-        raise InputError(f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): lower k to {rank}")
+        raise InputError(
+            f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): lower k to {rank}"
+        )
 
 
 def whitening_matrix(C: Array, kind: str) -> Array:
     """(p, p) matrix T with Tᵀ C T = I on the range of C and 0 beyond it.
 
-    kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ. Directions below the numerical rank are dropped, not blown up.
+    kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ. Directions beyond the numerical rank are dropped.
     """
     values, E = np.linalg.eigh(C)
     values, E = values[::-1], E[:, ::-1]
