@@ -1,0 +1,153 @@
+"""HDF5 files that are only ever replaced whole: built in memory, written aside, forced to disk, renamed.
+
+An HDF5 file opened for writing is unreadable after a kill at the wrong moment; a file that is replaced is
+not. Building it in memory keeps a full disk away from the HDF5 library, which cannot always close a file
+it failed to write.
+"""
+
+import errno
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from sigmapca_cli.errors import InputError, RunFailed
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename survive a power cut; some network file systems do not offer it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def write_failed(path: Path, error: OSError) -> RunFailed:
+    """The error for a file that could not be written, in words."""
+    if error.errno in FULL:
+        return RunFailed(f"{path}: no space left (disk or quota full); free some and run again to resume")
+    return RunFailed(f"{path}: cannot be written ({error.strerror or one_line(error)})")
+
+
+def replace_file(path: Path, content: bytes | memoryview) -> None:
+    """Write `content` beside `path`, force it to disk and rename it over `path`.
+
+    Readers see the old file or the new one, never half. Raises RunFailed (full disk, no permission) in one
+    line, with the old file untouched and nothing left aside.
+    """
+    aside = ""
+    try:
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".aside", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(aside, 0o666 & ~_umask())
+        os.replace(aside, path)
+    except BaseException as error:
+        if aside and os.path.exists(aside):
+            os.unlink(aside)
+        if isinstance(error, OSError):
+            raise write_failed(path, error) from error
+        raise
+    sync_folder(path.parent)
+
+
+_UMASK: list[int] = []
+
+
+def _umask() -> int:
+    """The process's umask, read once: mkstemp makes private files, but runs are shared within a group."""
+    if not _UMASK:
+        mask = os.umask(0o077)
+        os.umask(mask)
+        _UMASK.append(mask)
+    return _UMASK[0]
+
+
+def build(fill: Callable[[h5py.File], Any]) -> bytes:
+    """The bytes of an HDF5 file that `fill` writes."""
+    with h5py.File("memory", "w", driver="core", backing_store=False) as file:
+        fill(file)
+        file.flush()
+        return file.id.get_file_image()
+
+
+def edit(path: Path, change: Callable[[h5py.File], Any]) -> None:
+    """Apply `change` to a copy of the file and put the copy in its place."""
+    with reading(path):
+        pass
+    copy = io.BytesIO(path.read_bytes())
+    with h5py.File(copy, "r+") as file:
+        change(file)
+    replace_file(path, copy.getbuffer())
+
+
+def _open(path: Path) -> h5py.File:
+    """Open without any lock: files are replaced, never written in place, so no reader needs one.
+
+    Locks are what fails on network file systems. HDF5 refuses a second open in this process whose lock
+    setting differs from the first (a notebook's own h5py.File, say): then read through a Python file, which
+    HDF5 never locks.
+    """
+    try:
+        return h5py.File(path, "r", locking=False)
+    except OSError as error:
+        if "locking flag" in str(error) or "lock file" in str(error):
+            return h5py.File(open(path, "rb"), "r")
+        raise
+
+
+def unreadable(path: Path, error: BaseException) -> InputError:
+    """What a failed open or read means, in one line that names the file."""
+    text = one_line(error)
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file")
+    if isinstance(error, PermissionError) or "errno = 13" in text:
+        return InputError(f"{path}: permission denied")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{path}: is a folder, not a file")
+    if "lock file" in text:
+        return InputError(
+            f"{path}: the file system refuses file locks, or another program has the file open for writing; "
+            "close that program, or set HDF5_USE_FILE_LOCKING=FALSE"
+        )
+    if "truncated" in text:
+        return InputError(f"{path}: truncated HDF5 file (an interrupted copy?); copy it again")
+    if "signature not found" in text:
+        return InputError(f"{path}: not an HDF5 file")
+    return InputError(f"{path}: damaged, or not readable as HDF5 ({text[:160]})")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[h5py.File]:
+    """Open `path` for reading; whatever HDF5 reports inside the block becomes a one-line InputError."""
+    try:
+        with _open(path) as file:
+            yield file
+    except (OSError, RuntimeError, KeyError, ValueError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
+
+
+def put(group: h5py.Group, name: str, value: Any) -> h5py.Dataset:
+    """Write `value` at `name`, over what was there."""
+    if name in group:
+        del group[name]
+    return group.create_dataset(name, data=value)

@@ -1,0 +1,146 @@
+"""Find runs: list a folder of them, and turn what a user types into one run folder."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.read import is_run_folder, summary, true_status
+from sigmapca_cli.runs.write import outputs_root
+
+FOLDER_NAME = re.compile(r"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_([0-9a-f]+)(?:_(\d+))?$")
+UNREADABLE = "unreadable"
+DEEPEST = 8  # folders below the root: a sweep nests two or three
+
+
+@dataclass
+class RunSummary:
+    """One line of a listing. `error` says why an `unreadable` run could not be read."""
+
+    folder: Path
+    status: str
+    model: str = ""
+    created: str = ""
+    attrs: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+    step: int | None = None
+    shape: list[int] | None = None
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+def run_folders(root: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Every run folder under the root, in no order; hidden folders and those inside runs are passed over."""
+    yield from _walk(str(outputs_root(root)), 0)
+
+
+def _walk(folder: str, depth: int) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            listed = list(entries)
+    except OSError:  # gone meanwhile, or somebody else's private folder: a listing goes on
+        return
+    if any(entry.name in (fmt.RUN_FILE, fmt.METRICS_FILE) for entry in listed):
+        yield Path(folder)
+        return
+    if depth < DEEPEST:
+        for entry in listed:
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path, depth + 1)
+
+
+def age_key(folder: Path) -> tuple[str, int]:
+    """Sorts folders by when they were made: from the name, else from the file system."""
+    match = FOLDER_NAME.match(folder.name)
+    if match:
+        return match.group(1), int(match.group(3) or 1)
+    try:
+        made = folder.stat().st_mtime
+    except OSError:
+        made = 0.0
+    return f"{datetime.fromtimestamp(made):%Y-%m-%d_%H-%M-%S}", 0
+
+
+def summarise_folder(folder: Path) -> RunSummary:
+    """Read one run for a listing; one that cannot be read is listed as such and ends nothing."""
+    try:
+        found = summary(folder)
+        attrs = found["attrs"]
+        status = true_status(attrs.get("status", fmt.RUNNING), folder)
+    except InputError as error:
+        return RunSummary(folder, UNREADABLE, model=folder.parent.name, error=str(error))
+    return RunSummary(
+        folder,
+        status,
+        model=attrs.get("model") or folder.parent.name,
+        created=attrs.get("created", ""),
+        attrs=attrs,
+        last=found["last"],
+        evaluation=found["evaluation"],
+        step=found["step"],
+        shape=found["shape"],
+    )
+
+
+def find_runs(root: str | os.PathLike[str] | None = None) -> list[RunSummary]:
+    """All runs under the outputs folder, oldest first."""
+    return [summarise_folder(folder) for folder in sorted(run_folders(root), key=age_key)]
+
+
+def resolve(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Path:
+    """The run folder meant by what a user types.
+
+    That is a path (the folder, or the run.h5 in it), a folder name, `model/folder`, the beginning of its hash
+    (4 signs or more) where only one run has it, or `last`. Raises InputError with the nearest names when
+    there is none, or with the candidates when there are several.
+    """
+    text = os.fspath(name)
+    path = Path(text).expanduser()
+    if path.is_file() and path.name == fmt.RUN_FILE:
+        return path.parent
+    if path.is_dir() and is_run_folder(path):
+        return path
+    folders = sorted(run_folders(root), key=age_key)
+    if not folders:
+        raise InputError(f"no run {text!r}: there are no runs in {outputs_root(root)}")
+    if text == "last":
+        return folders[-1]
+    return _only(text, _candidates(text, folders), folders, outputs_root(root))
+
+
+def _candidates(text: str, folders: list[Path]) -> list[Path]:
+    wanted = text.strip("/")
+    exact = [f for f in folders if wanted in (f.name, f"{f.parent.name}/{f.name}")]
+    if exact or len(wanted) < 4:
+        return exact
+    matches = ((f, FOLDER_NAME.match(f.name)) for f in folders)
+    return [f for f, match in matches if match and match.group(2).startswith(wanted.lower())]
+
+
+def _only(text: str, found: list[Path], folders: list[Path], root: Path) -> Path:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(f"{f.parent.name}/{f.name}" for f in found[-4:])
+        raise InputError(
+            f"{text!r} means {len(found)} runs ({names}{', …' if len(found) > 4 else ''}); say which"
+        )
+    known = {}
+    for folder in folders:
+        match = FOLDER_NAME.match(folder.name)
+        known[folder.name] = folder.name
+        if match:
+            known[match.group(2)] = folder.name
+    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
+    nearest = list(dict.fromkeys(known[n] for n in near)) or [folders[-1].name]
+    raise InputError(f"no run {text!r} in {root}; nearest: {', '.join(nearest)}")

@@ -1,0 +1,32 @@
+"""Names of the run format, version 1: one list that writer, reader and documentation share."""
+
+FORMAT = "sigmapca-run"
+FORMAT_VERSION = 1
+CHECKPOINT_FORMAT = "sigmapca-checkpoint"
+CHECKPOINT_VERSION = 1
+
+RUN_FILE = "run.h5"
+METRICS_FILE = "metrics.jsonl"
+CHECKPOINT_FILE = "checkpoint.h5"
+OUTPUTS_VARIABLE = "SIGMAPCA_OUTPUTS"
+
+RUNNING, FINISHED, FAILED, INTERRUPTED = "running", "finished", "failed", "interrupted"
+STATUSES = (RUNNING, FINISHED, FAILED, INTERRUPTED)
+
+# Arrays at the root of run.h5. The axes are named because two of them may have the same length.
+ARRAYS: dict[str, tuple[str, ...]] = {
+    "filters": ("feature", "component"),
+    "sigma": ("component",),
+    "encoder": ("feature", "component"),
+    "decoder": ("component", "feature"),
+    "rotation": ("component", "rotated"),
+    "mean": ("feature",),
+    "scale": ("feature",),
+    "whitening": ("feature", "whitened"),
+    "truth_filters": ("feature", "source"),
+    "truth_sources": ("row", "source"),
+    "truth_mixing": ("feature", "source"),
+}
+
+# One attribute holds all the others and the last values as JSON: a listing of 2,000 runs reads it alone.
+SUMMARY = "summary"

@@ -1,0 +1,244 @@
+"""Read a run: run.h5 lazily, and metrics.jsonl while the run is still going."""
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.files import reading
+from sigmapca_cli.runs.lock import is_owned
+from sigmapca_cli.runs.summary import plain, read_summary
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a run wrote here."""
+    return (folder / fmt.RUN_FILE).exists() or (folder / fmt.METRICS_FILE).exists()
+
+
+def read_metrics_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a last line that is still being written, or was cut off, is left out."""
+    rows = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            row["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise InputError(f"{path}: line {number} is not a line of metrics") from error
+        rows.append(row)
+    return rows
+
+
+def check_format(path: Path, attrs: Any) -> None:
+    """Refuse, in words, an HDF5 file that is not a run, or a run of a later format."""
+    found = attrs.get("format")
+    if found != fmt.FORMAT:
+        named = f" (its format says {plain(found)!r})" if found is not None else ""
+        raise InputError(f"{path}: an HDF5 file, but not a sigmapca run{named}")
+    version = int(attrs.get("format_version", 0))
+    if version > fmt.FORMAT_VERSION:
+        raise InputError(
+            f"{path}: run format version {version}, newer than this program's {fmt.FORMAT_VERSION}; update it"
+        )
+
+
+def true_status(recorded: str, folder: Path) -> str:
+    """`running` is believed only while a process that may be alive owns the folder, else `interrupted`."""
+    if recorded == fmt.RUNNING and not is_owned(folder):
+        return fmt.INTERRUPTED
+    return recorded
+
+
+class Run:
+    """One run. Everything is read when first asked for, then kept; missing arrays are None.
+
+    Arrays come as stored: filters (p, k), sigma (k,), encoder (p, k), decoder (k, p), rotation (k, k),
+    mean, scale (p,), whitening (p, p).
+    """
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self.folder = folder
+        self.path = path
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Run":
+        """A run folder, its run.h5, or a copy of a run.h5 elsewhere; InputError when it is no run."""
+        given = Path(path)
+        folder, file = (given, given / fmt.RUN_FILE) if given.is_dir() else (given.parent, given)
+        run = cls(folder, file)
+        if given.is_dir() and not is_run_folder(given):
+            raise InputError(f"{given}: not a run folder (no {fmt.RUN_FILE}, no {fmt.METRICS_FILE})")
+        if file.exists() or not given.is_dir():
+            _ = run.attrs  # refuses what is not a run now rather than later
+        return run
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @cached_property
+    def attrs(self) -> dict[str, Any]:
+        """The root attributes; empty while a young run has no run.h5 yet."""
+        if not self.path.exists() and is_run_folder(self.folder):
+            return {}
+        with reading(self.path) as file:
+            check_format(self.path, file.attrs)
+            return {name: plain(value) for name, value in file.attrs.items() if name != fmt.SUMMARY}
+
+    @cached_property
+    def status(self) -> str:
+        """running, finished, failed or interrupted."""
+        return true_status(self.attrs.get("status", fmt.RUNNING), self.folder)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The checkpoint to resume from, where there is one."""
+        path = self.folder / fmt.CHECKPOINT_FILE
+        return path if path.exists() else None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run stopped before its end and left a checkpoint."""
+        return self.status in (fmt.INTERRUPTED, fmt.FAILED) and self.checkpoint is not None
+
+    @cached_property
+    def config_yaml(self) -> str:
+        """The resolved configuration as written."""
+        return self._string("config")
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        import yaml
+
+        try:
+            loaded = yaml.safe_load(self.config_yaml)
+        except yaml.YAMLError as error:
+            raise InputError(f"{self.path}: the configuration inside is not YAML") from error
+        return loaded if isinstance(loaded, dict) else {}
+
+    @cached_property
+    def overrides(self) -> list[str]:
+        """What was given on the command line."""
+        return self._string("overrides").splitlines()
+
+    def array(self, name: str) -> np.ndarray | None:
+        """The array stored at `name` ("filters", "evaluation/kurtosis"), None when the run has none."""
+        if not self.path.exists() and is_run_folder(self.folder):
+            return None
+        with reading(self.path) as file:
+            data = file.get(name)
+            return np.asarray(data[()]) if isinstance(data, h5py.Dataset) else None
+
+    @cached_property
+    def filters(self) -> np.ndarray | None:
+        return self.array("filters")
+
+    @cached_property
+    def sigma(self) -> np.ndarray | None:
+        return self.array("sigma")
+
+    @cached_property
+    def encoder(self) -> np.ndarray | None:
+        return self.array("encoder")
+
+    @cached_property
+    def decoder(self) -> np.ndarray | None:
+        return self.array("decoder")
+
+    @cached_property
+    def rotation(self) -> np.ndarray | None:
+        return self.array("rotation")
+
+    @cached_property
+    def mean(self) -> np.ndarray | None:
+        return self.array("mean")
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        return self.array("scale")
+
+    @cached_property
+    def whitening(self) -> np.ndarray | None:
+        return self.array("whitening")
+
+    @cached_property
+    def truth(self) -> dict[str, np.ndarray]:
+        """The known answer, where the data had one: filters, sources, mixing."""
+        found = {name: self.array(f"truth_{name}") for name in ("filters", "sources", "mixing")}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @cached_property
+    def patch_shape(self) -> tuple[int, int, int] | None:
+        """(rows, columns, channels) when a filter is an image patch."""
+        if not self.path.exists():
+            return None
+        with reading(self.path) as file:
+            shape = file["filters"].attrs.get("patch_shape") if "filters" in file else None
+            return None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2]))
+
+    @cached_property
+    def metrics(self) -> dict[str, np.ndarray]:
+        """{"step": (n,), name: (n,)}; from metrics.jsonl while run.h5 does not hold the end of the run."""
+        live = self.folder / fmt.METRICS_FILE
+        ended = self.attrs.get("status", fmt.RUNNING) != fmt.RUNNING
+        if not ended and live.exists():
+            from sigmapca_cli.runs.write import MetricTable
+
+            table = MetricTable()
+            for row in read_metrics_jsonl(live):
+                step = int(row.pop("step"))
+                table.row(step, {k: np.nan if v is None else float(v) for k, v in row.items()})
+            return table.arrays()
+        return self._group("metrics")
+
+    @cached_property
+    def evaluation(self) -> dict[str, Any]:
+        """{name: float, str or array}."""
+        return {k: v.item() if v.shape == () else v for k, v in self._group("evaluation").items()}
+
+    def _string(self, name: str) -> str:
+        value = self.array(name)
+        return _decode(value[()]) if value is not None else ""
+
+    def _group(self, name: str) -> dict[str, Any]:
+        """Every data set below the group, by its name within it; strings as str."""
+        out: dict[str, Any] = {}
+        if not self.path.exists():
+            return out
+
+        def visit(key: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                value = np.asarray(item[()])
+                text = value.dtype.kind in "SO" and value.shape == ()
+                out[key] = np.array(_decode(value[()])) if text else value
+
+        with reading(self.path) as file:
+            if name in file:
+                file[name].visititems(visit)
+        return out
+
+
+def _decode(text: Any) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """A run at a glance, for listings: see `summarise`."""
+    path = folder / fmt.RUN_FILE
+    if not path.exists():
+        return {"attrs": {}, "last": {}, "step": None, "evaluation": {}, "shape": None}
+    with reading(path) as file:
+        found = read_summary(file)
+        check_format(path, found["attrs"])
+        return found

@@ -1,0 +1,58 @@
+"""The one-line summary inside run.h5: root attributes, last metrics and scalar evaluations, as JSON."""
+
+import json
+import math
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sigmapca_cli.runs import format as fmt
+
+
+def plain(value: Any) -> Any:
+    """A numpy or h5py value as JSON can hold it; nan and infinities become None."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value.tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def summarise(file: h5py.File) -> dict[str, Any]:
+    """attrs {name: value}, last {metric: finite value}, step, evaluation {name: scalar}, shape [p, k]."""
+    attrs = {name: plain(value) for name, value in file.attrs.items() if name != fmt.SUMMARY}
+    last: dict[str, Any] = {}
+    step = None
+    for name, data in file.get("metrics", {}).items():
+        values = data[-64:]
+        if name == "step":
+            step = int(values[-1]) if len(values) else None
+        else:
+            finite = values[np.isfinite(values)]
+            last[name] = float(finite[-1]) if len(finite) else None
+    evaluation = {}
+    for name, data in file.get("evaluation", {}).items():
+        if isinstance(data, h5py.Dataset) and data.shape == ():
+            evaluation[name] = plain(data[()])
+    shape = list(file["filters"].shape) if "filters" in file else None
+    return {"attrs": attrs, "last": last, "step": step, "evaluation": evaluation, "shape": shape}
+
+
+def update_summary(file: h5py.File) -> None:
+    """Store the summary, unless it would not fit an attribute (64 KiB): readers then make it."""
+    text = json.dumps(summarise(file))
+    if fmt.SUMMARY in file.attrs:
+        del file.attrs[fmt.SUMMARY]
+    if len(text.encode()) < 60_000:
+        file.attrs[fmt.SUMMARY] = text
+
+
+def read_summary(file: h5py.File) -> dict[str, Any]:
+    """The stored summary, or one made from the file."""
+    text = file.attrs.get(fmt.SUMMARY)
+    return json.loads(text) if isinstance(text, str) else summarise(file)

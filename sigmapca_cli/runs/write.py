@@ -1,0 +1,379 @@
+"""Write a run: its folder, the metrics while it trains, and run.h5."""
+
+import contextlib
+import json
+import math
+import os
+import platform
+import resource
+import shlex
+import socket
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sigmapca_cli import __version__
+from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.files import build, edit, put, replace_file, write_failed
+from sigmapca_cli.runs.summary import update_summary
+
+FLUSH_SECONDS = 1.0
+FLUSH_ROWS = 512
+
+
+def outputs_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that holds all runs: the argument, else $SIGMAPCA_OUTPUTS, else ./outputs."""
+    return Path(root or os.environ.get(fmt.OUTPUTS_VARIABLE) or "outputs").expanduser().absolute()
+
+
+def create_run_folder(root: str | os.PathLike[str] | None, model: str, config_hash: str) -> Path:
+    """Make `<root>/<model>/<date>_<time>_<hash>/`, which nobody else has: a taken name gets `_2`, `_3`, …
+
+    Raises InputError where the outputs folder cannot be written.
+    """
+    parent = outputs_root(root) / model
+    stem = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config_hash[:8]}"
+    number = 1
+    while True:
+        folder = parent / (stem if number == 1 else f"{stem}_{number}")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+            return folder
+        except FileExistsError as error:
+            if not parent.is_dir():
+                raise _no_outputs(parent, error) from error
+            number += 1
+        except OSError as error:
+            raise _no_outputs(parent, error) from error
+
+
+def claim_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make exactly this folder (`--run-dir`); InputError when it exists already and is not empty."""
+    path = Path(folder).expanduser().absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        occupied = any(path.iterdir())
+    except OSError as error:
+        raise _no_outputs(path, error) from error
+    if occupied:
+        raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
+    return path
+
+
+def _no_outputs(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{folder}: cannot make a run folder here ({error.strerror}); choose a folder you may write to "
+        f"with {fmt.OUTPUTS_VARIABLE} or outputs=…"
+    )
+
+
+def git_commit(start: Path | None = None) -> str:
+    """The commit checked out around the package, read without starting git; "" outside a checkout."""
+    with contextlib.suppress(OSError, IndexError):
+        git = (start or Path(__file__).resolve().parents[2]) / ".git"
+        if git.is_file():  # a worktree: the file names the real folder
+            git = (git.parent / git.read_text().split(":", 1)[1].strip()).resolve()
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head
+        reference = head[5:]
+        common = git / "commondir"
+        base = (git / common.read_text().strip()).resolve() if common.exists() else git
+        if (base / reference).exists():
+            return (base / reference).read_text().strip()
+        for line in (base / "packed-refs").read_text().splitlines():
+            if line.endswith(" " + reference):
+                return line.split()[0]
+    return ""
+
+
+def now() -> str:
+    """The time with its zone, ISO 8601."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def environment() -> dict[str, Any]:
+    """What a reader needs in order to know where a run came from."""
+    torch = sys.modules.get("torch")  # named without importing it: this module works without torch
+    return {
+        "sigmapca_version": __version__,
+        "torch_version": str(getattr(torch, "__version__", "")),
+        "numpy_version": np.__version__,
+        "h5py_version": h5py.__version__,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "hostname": socket.gethostname(),
+        "command": shlex.join(sys.argv),
+        "git_commit": git_commit(),
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
+    }
+
+
+def peak_memory() -> int:
+    """Peak resident memory of this process in bytes (the kernel counts KiB, on macOS bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class MetricTable:
+    """Columns that grow by rows; a value not logged at a step is nan there."""
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self.columns: dict[str, array[float]] = {}
+
+    def row(self, step: int, values: Mapping[str, float]) -> None:
+        """Add one row, or complete the last row when it has the same step."""
+        if not self.steps or self.steps[-1] != step:
+            self.steps.append(step)
+        last = len(self.steps) - 1
+        for name, value in values.items():
+            column = self.columns.get(name)
+            if column is None:
+                column = self.columns[name] = array("d")
+            missing = last - len(column)
+            if missing > 0:
+                column.extend([math.nan] * missing)
+            if len(column) > last:
+                column[last] = value
+            else:
+                column.append(value)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """{"step": int64 (n,), name: float64 (n,)}."""
+        n = len(self.steps)
+        out = {"step": np.array(self.steps, dtype=np.int64)}
+        for name, column in self.columns.items():
+            out[name] = np.full(n, np.nan)
+            out[name][: len(column)] = column
+        return out
+
+
+# One encoder: json.dumps would make a new one for each line.
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
+
+
+def json_line(step: int, values: Mapping[str, float]) -> str:
+    """One line of metrics.jsonl; JSON has no nan or infinity, so these become null."""
+    try:
+        return _ENCODE({"step": step, **values}) + "\n"
+    except ValueError:
+        finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
+        return _ENCODE({"step": step, **finite}) + "\n"
+
+
+class RunWriter:
+    """Writes one run into `folder`.
+
+    `log` buffers and costs a few microseconds; metrics.jsonl is appended in blocks, at least every second
+    while values arrive; `snapshot` and `finish` replace run.h5 whole. As a context manager it records how the
+    run ended: status `finished` only through `finish`, `interrupted` or `failed` when the block is left by an
+    exception.
+
+    With `resume_step` the metrics already in metrics.jsonl up to and including that step are kept, later ones
+    dropped: they belong to work that the checkpoint does not contain.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        model: str,
+        config_yaml: str = "",
+        overrides: Sequence[str] | str = (),
+        seed: int = 0,
+        device: str = "cpu",
+        threads: int = 0,
+        config_hash: str = "",
+        data_hash: str = "",
+        attrs: Mapping[str, Any] | None = None,
+        resume_step: int | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / fmt.RUN_FILE
+        self.metrics_path = self.folder / fmt.METRICS_FILE
+        self.config_yaml = config_yaml
+        self.overrides = overrides if isinstance(overrides, str) else "\n".join(overrides)
+        self.attrs: dict[str, Any] = {
+            "format": fmt.FORMAT,
+            "format_version": fmt.FORMAT_VERSION,
+            "status": fmt.RUNNING,
+            "model": model,
+            "seed": seed,
+            "device": device,
+            "threads": threads,
+            "created": now(),
+            "finished": "",
+            "config_hash": config_hash,
+            "data_hash": data_hash,
+            **environment(),
+            **(attrs or {}),
+        }
+        self.table = MetricTable()
+        self.arrays: dict[str, np.ndarray] = {}
+        self.patch_shape: tuple[int, int, int] | None = None
+        self.evaluation: dict[str, Any] = {}
+        self._lines: list[tuple[int, dict[str, float]]] = []
+        self._flushed = self._started = time.monotonic()
+        self._earlier_seconds = 0.0
+        if resume_step is not None:
+            self._resume(resume_step)
+
+    def _resume(self, step: int) -> None:
+        from sigmapca_cli.runs.read import Run, read_metrics_jsonl
+
+        if self.path.exists():
+            before = Run.open(self.path)
+            self.attrs["created"] = before.attrs.get("created", self.attrs["created"])
+            self._earlier_seconds = float(before.attrs.get("wall_seconds", 0.0))
+        lines = []
+        for row in read_metrics_jsonl(self.metrics_path) if self.metrics_path.exists() else []:
+            values = {k: math.nan if v is None else float(v) for k, v in row.items() if k != "step"}
+            if row["step"] <= step:
+                self.table.row(int(row["step"]), values)
+                lines.append(json_line(int(row["step"]), values))
+        replace_file(self.metrics_path, "".join(lines).encode())
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Record {name: number} at `step`."""
+        floats = {name: float(value) for name, value in values.items()}
+        self.table.row(step, floats)
+        self._lines.append((step, floats))
+        if len(self._lines) >= FLUSH_ROWS or time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self.flush()
+
+    def log_block(self, steps: Iterable[int], values: Mapping[str, Any]) -> None:
+        """Record many steps at once: `steps` (n,), each value (n,)."""
+        columns = {name: np.asarray(value, dtype=float).tolist() for name, value in values.items()}
+        for index, step in enumerate(np.asarray(steps).tolist()):
+            self.log(int(step), {name: column[index] for name, column in columns.items()})
+
+    def flush(self) -> None:
+        """Append what was logged since to metrics.jsonl."""
+        self._flushed = time.monotonic()
+        if not self._lines:
+            return
+        text = "".join(json_line(step, values) for step, values in self._lines).encode()
+        try:
+            size = self.metrics_path.stat().st_size if self.metrics_path.exists() else 0
+            try:
+                with open(self.metrics_path, "ab") as file:
+                    file.write(text)
+            except OSError:
+                if self.metrics_path.exists():  # a full disk may have taken half a line
+                    os.truncate(self.metrics_path, size)
+                raise
+        except OSError as error:
+            raise write_failed(self.metrics_path, error) from error
+        self._lines.clear()
+
+    def snapshot(self, **arrays: Any) -> None:
+        """Replace run.h5 by the present state: the metrics so far, and the arrays given now or before."""
+        self._keep(arrays)
+        self.flush()
+        self.attrs["wall_seconds"] = self._earlier_seconds + time.monotonic() - self._started
+        self.attrs["peak_memory_bytes"] = peak_memory()
+        replace_file(self.path, build(self._fill))
+
+    def finish(
+        self,
+        arrays: Mapping[str, Any] | None = None,
+        *,
+        status: str = fmt.FINISHED,
+        patch_shape: Sequence[int] | None = None,
+        evaluation: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the run's last state. Names in `arrays` that the format knows get their dimension names."""
+        if status not in fmt.STATUSES:
+            raise ValueError(f"status {status!r} is not one of {', '.join(fmt.STATUSES)}")
+        if patch_shape is not None:
+            rows, columns, channels = (int(n) for n in patch_shape)
+            self.patch_shape = (rows, columns, channels)
+        self.attrs.update(attrs or {})
+        self.evaluation.update(evaluation or {})
+        self.attrs["status"] = status
+        self.attrs["finished"] = "" if status == fmt.RUNNING else now()
+        self.snapshot(**(arrays or {}))
+
+    def _keep(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays.update({name: np.asarray(value) for name, value in arrays.items() if value is not None})
+
+    def _fill(self, file: h5py.File) -> None:
+        string = h5py.string_dtype("utf-8")
+        for name, value in self.attrs.items():
+            file.attrs[name] = value if value is not None else ""
+        file.create_dataset("config", data=self.config_yaml, dtype=string)
+        file.create_dataset("overrides", data=self.overrides, dtype=string)
+        for name, value in self.arrays.items():
+            data = put(file, name, value)
+            if name in fmt.ARRAYS and value.ndim == len(fmt.ARRAYS[name]):
+                _attach_scales(file, data, fmt.ARRAYS[name])
+        if self.patch_shape is not None and "filters" in file:
+            file["filters"].attrs["patch_shape"] = self.patch_shape
+        _fill_metrics(file.create_group("metrics"), self.table.arrays())
+        fill_evaluation(file.create_group("evaluation"), self.evaluation)
+        update_summary(file)
+
+    def __enter__(self) -> "RunWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is None or self.attrs["status"] != fmt.RUNNING:
+            return
+        stopped = issubclass(kind, KeyboardInterrupt | SystemExit) or kind.__name__ == "Stopped"
+        with contextlib.suppress(
+            RunFailed
+        ):  # the disk may be the reason we are here: let the first error show
+            self.finish(
+                status=fmt.INTERRUPTED if stopped else fmt.FAILED,
+                attrs={"error": f"{kind.__name__}: {error}"[:2000]},
+            )
+
+
+def _attach_scales(file: h5py.File, data: h5py.Dataset, axes: Sequence[str]) -> None:
+    """Name the axes, so that xarray and netCDF readers see dimensions: a scale is a plain index 0 … n−1."""
+    for axis, name in enumerate(axes):
+        if name in file and file[name].shape[0] != data.shape[axis]:
+            return  # an array that does not fit the others stays readable, but unlabelled
+        if name not in file:
+            file.create_dataset(name, data=np.arange(data.shape[axis]))
+            file[name].make_scale(name)
+        data.dims[axis].attach_scale(file[name])
+
+
+def _fill_metrics(group: h5py.Group, columns: Mapping[str, np.ndarray]) -> None:
+    steps = group.create_dataset("step", data=columns["step"])
+    steps.make_scale("step")
+    for name, values in columns.items():
+        if name != "step":
+            group.create_dataset(name, data=values).dims[0].attach_scale(steps)
+
+
+def fill_evaluation(group: h5py.Group, values: Mapping[str, Any]) -> None:
+    """Numbers, arrays and strings by name; a name with a slash makes a sub-group, None is left out."""
+    for name, value in values.items():
+        if value is not None:
+            data = put(group, name, value)
+            if "component" in group.file and data.shape == group.file["component"].shape:
+                data.dims[0].attach_scale(group.file["component"])
+
+
+def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
+    """Add {name: scalar or array} to /evaluation of a run, through a copy that replaces its run.h5."""
+    file_path = Path(path) / fmt.RUN_FILE if Path(path).is_dir() else Path(path)
+
+    def change(file: h5py.File) -> None:
+        fill_evaluation(file.require_group("evaluation"), values)
+        update_summary(file)
+
+    edit(file_path, change)
