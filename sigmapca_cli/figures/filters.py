@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +66,9 @@ def grid_columns(k: int) -> int:
 
 
 def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
-    # One image of the whole grid, not an axes a filter: 64 axes take seconds to draw.
+    from matplotlib.patches import Rectangle
+
+    # One axes for the whole grid, not one a filter: 64 of them take seconds to draw.
     k, rows, width, _ = images.shape
     columns = columns or grid_columns(k)
     lines = math.ceil(k / columns)
@@ -79,6 +82,8 @@ def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
     for i, image in enumerate(images):
         left, top = (i % columns) * step_x, (i // columns) * step_y
         axes.imshow(image, extent=(left, left + width, top + rows, top), interpolation="nearest")
+        # A flat filter is nearly white or black: without an edge it could not be seen on the page.
+        axes.add_patch(Rectangle((left, top), width, rows, fill=False, edgecolor=GREY, linewidth=0.3))
         if sigma is not None:
             axes.text(
                 left + width / 2,
@@ -88,10 +93,13 @@ def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
                 va="top",
                 fontsize=7,
             )
-    axes.set(xlim=(0, columns * step_x - width * 0.06 / cell), ylim=(lines * step_y, 0), aspect="equal")
+    axes.set(
+        xlim=(-0.01 * width, columns * step_x - width * 0.05 / cell), ylim=(lines * step_y, 0), aspect="equal"
+    )
     axes.axis("off")
     if title:
-        axes.set_title(title, fontsize=9)
+        title += " (below each filter: σ)" if sigma is not None else ""
+        figure.suptitle(textwrap.fill(title, int(size * 13)), fontsize=9)
     return figure
 
 
