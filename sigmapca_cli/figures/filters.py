@@ -75,9 +75,11 @@ def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
     cell = 0.75
     label = 0.19 if sigma is not None else 0.06
     step_x, step_y = width * (cell + 0.06) / cell, rows + width * label / cell
-    figure = new_figure(
-        columns * (cell + 0.06) + 0.1, lines * step_y / width * cell + (0.35 if title else 0.1)
-    )
+    size = max(columns * (cell + 0.06) + 0.1, 3.2 if title else 0.0)
+    title += " (below each filter: σ)" if title and sigma is not None else ""
+    title = textwrap.fill(title, int(size * 13))
+    heading = 0.1 + 0.2 * len(title.splitlines())
+    figure = new_figure(size, lines * step_y / width * cell + heading)
     axes = figure.add_subplot()
     for i, image in enumerate(images):
         left, top = (i % columns) * step_x, (i // columns) * step_y
@@ -98,8 +100,7 @@ def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
     )
     axes.axis("off")
     if title:
-        title += " (below each filter: σ)" if sigma is not None else ""
-        figure.suptitle(textwrap.fill(title, int(size * 13)), fontsize=9)
+        figure.suptitle(title, fontsize=9)
     return figure
 
 
