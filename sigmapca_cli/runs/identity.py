@@ -1,0 +1,54 @@
+"""What makes two runs the same run: the hash of everything that can change the result."""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sigmapca_cli.runs.find import FOLDER_NAME, RunSummary, age_key, run_folders, summarise_folder
+
+
+def config_hash(config: Mapping[str, Any], volatile: Collection[str]) -> str:
+    """SHA-256 (hex) of a resolved configuration in canonical JSON, without its volatile keys.
+
+    Volatile keys say where and how a run is computed, not what; one with dots is nested. The order of keys
+    does not count, and lists and tuples are the same; 1 and 1.0 differ, as the typed schema makes one of them
+    out of either.
+    """
+    text = json.dumps(
+        _without(config, volatile, ""), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without(value: Any, volatile: Collection[str], prefix: str) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            str(key): _without(item, volatile, f"{prefix}{key}.")
+            for key, item in value.items()
+            if f"{prefix}{key}" not in volatile
+        }
+    if isinstance(value, list | tuple):
+        return [_without(item, (), "") for item in value]
+    return value
+
+
+def find_by_hash(
+    root: str | os.PathLike[str] | None, wanted: str, data_hash: str | None = None
+) -> list[RunSummary]:
+    """The runs of this configuration (and data, where given) under the outputs folder, oldest first.
+
+    A folder's name carries the beginning of the hash, so only likely folders are opened. A run that was
+    stopped before it wrote run.h5 is found by its name alone.
+    """
+    found = []
+    for folder in sorted(run_folders(root), key=age_key):
+        match = FOLDER_NAME.match(folder.name)
+        if match and not wanted.startswith(match.group(2)):
+            continue
+        run = summarise_folder(folder)
+        same = run.attrs.get("config_hash") == wanted if run.attrs else match is not None
+        if same and (data_hash is None or run.attrs.get("data_hash", data_hash) == data_hash):
+            found.append(run)
+    return found
