@@ -1,0 +1,33 @@
+# `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## set up, train nonlinear PCA on natural image patches, draw the filters
+	$(BIN)/sigmapca train model=nlpca a=4
+	$(BIN)/sigmapca plot last
+
+test: $(READY)  ## set up, then ruff, mypy and pytest
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+bench: $(READY)  ## timings against peers, into benchmarks/results.json
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove the environment and caches; runs and data stay
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

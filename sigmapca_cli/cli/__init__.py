@@ -1,0 +1,39 @@
+"""The command line. Nothing heavy is imported before a command runs."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; every error a user can act on becomes one line and an exit status."""
+    from sigmapca_cli.errors import SigmapcaError
+
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+        os.environ["SIGMAPCA_DEBUG"] = "1"
+    try:
+        from sigmapca_cli.cli.app import app
+
+        app()
+    except SigmapcaError as problem:
+        if debug:
+            raise
+        fail(str(problem), problem.exit_status)
+    except KeyboardInterrupt:
+        fail("stopped by Ctrl-C", 130)
+    except BrokenPipeError:
+        # The reader of a pipe went away (`| head`): no news, but Python would print some at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as problem:
+        if debug:
+            raise
+        where = f": {problem.filename}" if problem.filename else ""
+        fail(f"{problem.strerror or problem}{where}", 1)
+
+
+def fail(message: str, status: int) -> None:
+    """Print one line on standard error and leave with the status."""
+    print(f"sigmapca: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,37 @@
+"""The Typer application: one thin file a command, imported when it runs."""
+
+import typer
+
+from sigmapca_cli import __version__
+from sigmapca_cli.cli import evaluate, models, plot, runs, show, train
+
+app = typer.Typer(
+    name="sigmapca",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn identifiable linear transformations: linear PCA, nonlinear PCA, linear ICA (σ-PCA).",
+    epilog="Errors are one line; add --debug for a traceback. Exit status: 0 done, 1 failed, 2 bad usage or "
+    "input, 75 stopped and resumable, 130 Ctrl-C.",
+)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        print(f"sigmapca {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options that stand before the command."""
+
+
+for module in (train, runs, show, plot, evaluate, models):
+    module.add(app)

@@ -1,0 +1,128 @@
+"""What Hydra 1.3 refuses before a job begins, put into one line with the nearest valid name.
+
+Hydra's own hint ("use +key=value") would let a typo pass as a new key, so its texts are matched and replaced.
+A test holds each of these texts against the installed version.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from sigmapca_cli.cli.places import groups
+
+
+def known_keys() -> list[str]:
+    """Every key of the schema, dotted."""
+    from sigmapca_cli.config import Config
+
+    def walk(cls: type, prefix: str) -> Iterable[str]:
+        for field in dataclasses.fields(cls):
+            yield prefix + field.name
+            if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
+                yield from walk(field.type, f"{prefix}{field.name}.")
+
+    return [*walk(Config, ""), "experiment"]
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """A hint that names the closest valid name, or nothing."""
+    names = list(names)
+    near = get_close_matches(word, names, 1, 0.5)
+    if not near:
+        last = word.split(".")[-1]
+        near = [name for name in names if name.split(".")[-1] == last][:1]
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def chain(problem: BaseException) -> str:
+    """The texts of an exception and of what caused it."""
+    texts: list[str] = []
+    current: BaseException | None = problem
+    while current is not None:
+        text = str(current)
+        if text not in texts:
+            texts.append(text)
+        current = current.__cause__ or current.__context__
+    return "\n".join(texts)
+
+
+def one_line(problem: BaseException, overrides: list[str]) -> str | None:
+    """The line for a user, or None where the exception is not Hydra's or OmegaConf's."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    if not isinstance(problem, (HydraException, OmegaConfBaseException)):
+        return None
+    text = chain(problem)
+    for rule in (missing_option, unknown_key, sweep_without_flag, wrong_type, bad_syntax):
+        line = rule(text, overrides)
+        if line:
+            return line
+    return text.splitlines()[0]
+
+
+def missing_option(text: str, overrides: list[str]) -> str | None:
+    """`model=nlpcaa`, or a primary config that does not exist."""
+    match = re.search(r"Could not find '([\w-]+)/([^']+)'", text)
+    if match:
+        group, option = match.groups()
+        choices = groups().get(group, [])
+        listed = f" (choices: {', '.join(choices)})" if 0 < len(choices) <= 12 else ""
+        more = "; `sigmapca models` lists them" if group == "model" else ""
+        return f"{group}={option}: no such choice{nearest(option, choices)}{listed}{more}"
+    match = re.search(r"Cannot find primary config '([^']+)'", text)
+    if match:
+        return f"--config-name {match[1]}: no such file in the configuration folder"
+    match = re.search(r"Additional config directory '([^']+)' not found", text)
+    return f"--config-dir {match[1]}: no such folder" if match else None
+
+
+def unknown_key(text: str, overrides: list[str]) -> str | None:
+    """`sed=3`: a key that is in no schema, with or without a leading +."""
+    match = (
+        re.search(r"Could not override '([^']+)'", text)
+        or re.search(r"Key '([^']+)' (?:is )?not in (?:struct|'\w+')", text)
+        or re.search(r"Could not append to config[^']*'([^']+)'", text)
+    )
+    if not match:
+        return None
+    word = match[1]
+    full = re.search(r"full_key: (\S+)", text)
+    if full:
+        word = full[1]
+    given = next((o.lstrip("+~").split("=")[0] for o in overrides if o.lstrip("+~").startswith(word)), word)
+    return f"{given}: no such key{nearest(given, [*known_keys(), *groups()])}; `sigmapca train --help` lists them"
+
+
+def sweep_without_flag(text: str, overrides: list[str]) -> str | None:
+    """`a=1,2` without -m."""
+    match = re.search(r"Ambiguous value for argument '([^']+)'", text)
+    if not match:
+        return None
+    return f"{match[1]}: several values make a sweep, which needs -m: sigmapca train -m {match[1]}"
+
+
+def wrong_type(text: str, overrides: list[str]) -> str | None:
+    """`k=abc`, `lr=null`."""
+    match = re.search(
+        r"Value '([^']*)' of type '\w+' (?:could not be converted to|is not a supported) (\w+)", text
+    )
+    key = re.search(r"full_key: (\S+)", text)
+    if match and key:
+        kinds = {"Integer": "a whole number", "Float": "a number", "Boolean": "true or false"}
+        return f"{key[1]}={match[1]}: must be {kinds.get(match[2], match[2])}"
+    if "is not Optional" in text and key:
+        return f"{key[1]}: null is not allowed here"
+    match = re.search(r"Error merging override (\S+)", text)
+    return f"{match[1]}: this key does not take such a value" if match else None
+
+
+def bad_syntax(text: str, overrides: list[str]) -> str | None:
+    """What the override grammar cannot read."""
+    match = re.search(r"Error parsing override '([^']*)'", text)
+    if not match:
+        return None
+    if "=" not in match[1]:
+        return f"{match[1]}: an override is key=value{nearest(match[1], groups())}"
+    return f"{match[1]}: cannot be read; put values with special characters in quotes: \"key='value'\""

@@ -1,0 +1,69 @@
+"""A Typer command in front of a real `hydra.main` job.
+
+The command line is rebuilt for Hydra, overrides first and flags last, so that multirun, `--cfg`, `--info`,
+`--config-dir` and every launcher keep working; what Hydra refuses before the job begins becomes one line.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+
+from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.errors import InputError, SigmapcaError
+
+
+def hydra_flags(
+    *,
+    multirun: bool = False,
+    cfg: str | None = None,
+    resolve: bool = False,
+    package: str | None = None,
+    info: str | None = None,
+    config_name: str | None = None,
+    config_dir: str | None = None,
+    config_path: str | None = None,
+) -> list[str]:
+    """Hydra's own flags, spelled as its parser wants them."""
+    flags = ["--multirun"] if multirun else []
+    for name, value in (
+        ("--cfg", cfg),
+        ("--package", package),
+        ("--info", info),
+        ("--config-name", config_name),
+        ("--config-dir", config_dir),
+        ("--config-path", config_path),
+    ):
+        if value is not None:
+            flags += [name, value]
+    return flags + (["--resolve"] if resolve else [])
+
+
+def quoted(key: str, value: str) -> str:
+    """An override whose value may hold any character: Hydra's grammar wants it in quotes."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
+
+
+def run_job(task: Callable, overrides: list[str], flags: list[str], config_name: str = "config") -> None:
+    """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
+    import hydra
+
+    from sigmapca_cli.cli.hydra_errors import one_line
+    from sigmapca_cli.config import register
+
+    register()
+    # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    before = sys.argv
+    sys.argv = ["sigmapca", *overrides, *flags]
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
+    except (SigmapcaError, KeyboardInterrupt):
+        raise
+    except Exception as problem:
+        message = one_line(problem, overrides)
+        if message is None or os.environ.get("SIGMAPCA_DEBUG"):
+            raise
+        raise InputError(message) from None
+    finally:
+        sys.argv = before

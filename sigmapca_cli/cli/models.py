@@ -1,0 +1,33 @@
+"""`sigmapca models [NAME]`: the catalogue, each method with its equation."""
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("models", help="List the methods with their equations, or show one whole.")(models)
+
+
+def models(name: str = typer.Argument(None, help="One model, to show it whole.")) -> None:
+    """Print the catalogue in families, or one entry."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.methods.catalogue import CATALOGUE
+
+    if name is None:
+        for family in dict.fromkeys(row.family for row in CATALOGUE.values()):
+            print(f"\n{family}")
+            for row in CATALOGUE.values():
+                if row.family == family:
+                    print(f"  {row.name:<28} {row.equation}")
+        print("\nsigmapca models NAME shows one whole; sigmapca train model=NAME runs it")
+        return
+    if name not in CATALOGUE:
+        from sigmapca_cli.cli.hydra_errors import nearest
+
+        raise InputError(f"{name}: no such model{nearest(name, CATALOGUE)}; `sigmapca models` lists them")
+    row = CATALOGUE[name]
+    print(f"{row.name}  ({row.family})\n\n  {row.equation}\n")
+    for label, value in (("paper", row.source), ("identifies", row.identifies), ("note", row.note)):
+        if value:
+            print(f"  {label:<11} {value}")
+    print(f"\n  sigmapca train model={row.name}")

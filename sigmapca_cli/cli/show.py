@@ -1,0 +1,42 @@
+"""`sigmapca show RUN`: one run in the terminal."""
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("show", help="Show one run: configuration, figures of merit, filters in colour.")(show)
+
+
+def show(
+    run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
+    filters: int = typer.Option(64, "--filters", min=0, help="How many filters to draw."),
+    config: bool = typer.Option(False, "--config", help="Print the whole configuration as YAML."),
+) -> None:
+    """Print facts, then filters."""
+    from rich.console import Console
+
+    from sigmapca_cli.figures.terminal import print_filters
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    found = Run.open(resolve(run))
+    if config:
+        print(found.config_yaml, end="")
+        return
+    console = Console()
+    attrs = found.attrs
+    console.print(f"{found.folder}", highlight=False, soft_wrap=True)
+    facts = [f"status {found.status}"]
+    facts += [f"{name} {attrs[name]}" for name in ("model", "data", "n", "p", "k", "a", "seed") if name in attrs]
+    console.print("  ".join(facts), highlight=False)
+    if attrs.get("error"):
+        console.print(attrs["error"], highlight=False)
+    scalars = [
+        f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)
+    ]
+    if scalars:
+        console.print("  ".join(scalars), highlight=False)
+    if found.filters is not None and found.sigma is not None and filters:
+        console.print()
+        print_filters(found.filters, found.sigma, found.patch_shape, console, filters)

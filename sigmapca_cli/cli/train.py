@@ -1,0 +1,76 @@
+"""`sigmapca train`: one run, or with -m a sweep."""
+
+from typing import Any
+
+import typer
+
+from sigmapca_cli.cli.static_help import TrainCommand
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("train", cls=TrainCommand, help="Train a model and write its run directory.")(train)
+
+
+def train(
+    overrides: list[str] = typer.Argument(
+        None, metavar="[OVERRIDES]...", help="group=choice and key=value, as in model=nlpca a=4"
+    ),
+    multirun: bool = typer.Option(False, "-m", "--multirun", help="Sweep: a=1,2,4 seed=range(5)."),
+    run_dir: str = typer.Option(None, "--run-dir", help="The folder of this run."),
+    resume: str = typer.Option(None, "--resume", metavar="RUN", help="Continue an interrupted run."),
+    if_exists: str = typer.Option(
+        None, "--if-exists", metavar="HOW", help="When the same run exists: new, skip, resume or fail."
+    ),
+    strict: bool = typer.Option(False, "--strict", help="An unconverged run ends with status 1."),
+    cfg: str = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all)."),
+    resolve: bool = typer.Option(False, "--resolve", help="With --cfg: resolve interpolations."),
+    package: str = typer.Option(None, "--package", "-p", help="With --cfg: only this part."),
+    info: str = typer.Option(None, "--info", "-i", metavar="WHAT", help="Hydra's information (all, …)."),
+    config_name: str = typer.Option(None, "--config-name", "-cn", help="Another primary config."),
+    config_dir: str = typer.Option(None, "--config-dir", "-cd", help="A further folder of configs."),
+    config_path: str = typer.Option(None, "--config-path", "-cp", help="Another config folder."),
+) -> None:
+    """Hand everything to a real Hydra job."""
+    from sigmapca_cli.cli.job import hydra_flags, quoted, run_job
+
+    arguments = list(overrides or [])
+    if resume:
+        arguments = resumed(resume) + arguments
+    if run_dir:
+        arguments.append(quoted("run_dir", run_dir))
+    if if_exists:
+        arguments.append(f"if_exists={if_exists}")
+    if strict:
+        arguments.append("strict=true")
+    flags = hydra_flags(
+        multirun=multirun,
+        cfg=cfg,
+        resolve=resolve,
+        package=package,
+        info=info,
+        config_name=config_name,
+        config_dir=config_dir,
+        config_path=config_path,
+    )
+    run_job(train_job, arguments, flags)
+
+
+def resumed(name: str) -> list[str]:
+    """The overrides of an earlier run, and its folder to continue in."""
+    from sigmapca_cli.cli.job import quoted
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    folder = resolve(name)
+    overrides = [
+        line for line in Run.open(folder).overrides if not line.startswith(("run_dir=", "if_exists="))
+    ]
+    return [*overrides, quoted("run_dir", str(folder)), "if_exists=resume"]
+
+
+def train_job(cfg: Any) -> None:
+    """What Hydra runs, here or on a cluster's node: one run of the composed configuration."""
+    from sigmapca_cli.training.run import run_composed
+
+    run_composed(cfg)

@@ -1,0 +1,171 @@
+"""The typed schema of everything in `conf/`: types, ranges, choices and their one-line errors.
+
+The fields of one group live with the room that uses them (`sources.config`, `methods.config`); this module
+adds the top-level knobs and the optimizer, and registers all of them as Hydra schemas. Only the standard
+library is imported here, so that help and completion can read the schema without loading Hydra.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import (
+    ConstraintConfig,
+    ModelConfig,
+    NonlinearityConfig,
+    OrderingConfig,
+    SigmaConfig,
+)
+from sigmapca_cli.sources.config import DataConfig
+
+
+def choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is none of the choices, naming the nearest one."""
+    if value not in choices:
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(value), choices, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"{name}={value}: choose one of {', '.join(choices)}{hint}")
+
+
+def within(
+    name: str, value: float | None, low: float, high: float = math.inf, *, open_low: bool = False
+) -> None:
+    """Refuse a number outside [low, high] (or ]low, high]), NaN and infinity."""
+    if value is None:
+        return
+    if not math.isfinite(value) or value < low or value > high or (open_low and value == low):
+        sign = ">" if open_low else "≥"
+        upper = f" and ≤ {high:g}" if math.isfinite(high) else ""
+        raise InputError(f"{name}={value:g}: must be a finite number {sign} {low:g}{upper}")
+
+
+@dataclass
+class OptimizerConfig:
+    """How a gradient becomes a step."""
+
+    name: str = "adam"
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-7
+    momentum: float = 0.9
+    tangent: bool = True
+    schedule: str = "cosine"
+
+    def __post_init__(self) -> None:
+        choice("optimizer.name", self.name, ("adam", "sgd"))
+        choice("optimizer.schedule", self.schedule, ("constant", "cosine"))
+        within("optimizer.beta1", self.beta1, 0, 0.999999)
+        within("optimizer.beta2", self.beta2, 0, 0.999999999)
+        within("optimizer.momentum", self.momentum, 0, 0.999999)
+        within("optimizer.epsilon", self.epsilon, 0, open_low=True)
+
+
+@dataclass
+class SolverConfig:
+    """Which way the solution is found: stochastic training, or Newton steps on the rotation group."""
+
+    name: str = "stochastic"
+    tol: float = 1e-5
+    max_iterations: int = 200
+    polish: bool = False
+
+    def __post_init__(self) -> None:
+        choice("solver.name", self.name, ("stochastic", "newton"))
+        within("solver.tol", self.tol, 0, open_low=True)
+        within("solver.max_iterations", self.max_iterations, 1)
+
+
+@dataclass
+class CheckpointConfig:
+    """When a resumable state is written: every so many seconds, or steps where steps are given."""
+
+    every: float = 60.0
+    every_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        within("checkpoint.every", self.every, 0)
+        within("checkpoint.every_steps", self.every_steps, 1)
+
+
+@dataclass
+class Config:
+    """The resolved configuration of one run."""
+
+    a: Any = 4.0  # scale of the nonlinearity: a number > 0, or auto
+    k: int = 32  # number of components
+    seed: int = 0  # start and order of the rows
+    epochs: float = 3.0  # passes over the data
+    steps: int | None = None  # steps in all; overrides epochs
+    batch_size: int = 128
+    lr: float = 0.01  # learning rate
+    init: str = "pca"  # pca, orthogonal, or file
+    init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
+    dtype: str = "float32"
+    device: str = "auto"  # auto, cpu, cuda, cuda:1 …
+    threads: int | None = None  # of torch; default: what suits the size of the problem
+    log_every: int = 50  # steps between two stored values
+    keep: str = "last"  # last weights, or best by training loss
+    tol: float = 1e-2  # relative tangent gradient under which a run counts as converged
+    stop: str = "never"  # never, or tol: end as soon as the run has converged
+    strict: bool = False  # an unconverged run ends with status 1
+    outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
+    run_dir: str | None = None  # the folder of this run
+    if_exists: str = "new"  # same configuration run before: new, skip, resume or fail
+    recipe: str = "default"
+    regularisers: Any = field(default_factory=dict)  # name: weight, or a list of names
+    model: ModelConfig = field(default_factory=ModelConfig)
+    nonlinearity: NonlinearityConfig = field(default_factory=NonlinearityConfig)
+    sigma: SigmaConfig = field(default_factory=SigmaConfig)
+    constraint: ConstraintConfig = field(default_factory=ConstraintConfig)
+    ordering: OrderingConfig = field(default_factory=OrderingConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    solver: SolverConfig = field(default_factory=SolverConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+
+    def __post_init__(self) -> None:
+        self.a = scale(self.a)
+        within("k", self.k, 1)
+        within("seed", self.seed, 0, 2**63 - 1)
+        within("epochs", self.epochs, 0, open_low=True)
+        within("steps", self.steps, 1)
+        within("batch_size", self.batch_size, 1)
+        within("lr", self.lr, 0, open_low=True)
+        within("threads", self.threads, 1, 4096)
+        within("log_every", self.log_every, 1)
+        within("tol", self.tol, 0, open_low=True)
+        choice("init", self.init, ("pca", "orthogonal", "file"))
+        choice("dtype", self.dtype, ("float32", "float64"))
+        choice("keep", self.keep, ("last", "best"))
+        choice("stop", self.stop, ("never", "tol"))
+        choice("if_exists", self.if_exists, ("new", "skip", "resume", "fail"))
+        if self.init == "file" and not self.init_file:
+            raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
+
+
+# Keys that do not change what a run computes: two runs that differ only here are the same run.
+VOLATILE = ("outputs", "run_dir", "if_exists", "strict", "checkpoint", "log_every", "threads", "device", "recipe")
+
+GROUPS = ("model", "data", "nonlinearity", "sigma", "constraint", "ordering", "optimizer", "solver", "recipe", "experiment")
+
+
+def scale(value: Any) -> float | str:
+    """The knob `a`: a finite number above 0, or the word auto."""
+    if value == "auto":
+        return "auto"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"a={value}: must be a number > 0, or auto") from None
+    within("a", number, 0, open_low=True)
+    return number
+
+
+def register() -> None:
+    """Make the schema known to Hydra: every group of `conf/` is merged into it, so types and keys are checked."""
+    from hydra.core.config_store import ConfigStore
+
+    ConfigStore.instance().store(group="schema", name="config", node=Config)

@@ -1,0 +1,1 @@
+"""Stochastic training: one loop, the optimizers it steps with, and what hangs on it from outside."""

@@ -1,0 +1,99 @@
+"""The resumable state of a run: what the loop changes, written aside and replaced."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.runs import checkpoint as files
+from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
+from sigmapca_cli.runs.read import Run
+
+
+@dataclass
+class Saved:
+    """A checkpoint in memory."""
+
+    step: int
+    state: dict[str, np.ndarray]
+    slots: dict[str, np.ndarray]
+    generator: np.ndarray
+    meta: dict[str, Any]
+
+
+class Saver:
+    """Writes a checkpoint every so many seconds, or steps; `save` writes one at once."""
+
+    def __init__(self, cfg: Any, folder: Path, config_hash: str, data_hash: str) -> None:
+        self.every, self.every_steps = cfg.checkpoint.every, cfg.checkpoint.every_steps
+        self.path = folder / CHECKPOINT_FILE
+        self.config_hash, self.data_hash = config_hash, data_hash
+        self.last = time.monotonic()
+
+    def due(self, step: int) -> bool:
+        """Is it time?"""
+        if self.every_steps is not None:
+            return step % self.every_steps == 0
+        return self.every > 0 and time.monotonic() - self.last >= self.every
+
+    def save(self, trainer: Any) -> None:
+        """Write the trainer's state aside and replace the last one."""
+        self.last = time.monotonic()
+        tensors: dict[str, np.ndarray] = {"generator": trainer.generator.get_state().numpy()}
+        for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
+            tensors |= {f"{prefix}/{name}": value.detach().cpu().numpy() for name, value in group.items()}
+        if trainer.losses:
+            tensors["losses"] = torch.stack(trainer.losses).detach().cpu().numpy()
+        files.save(
+            self.path,
+            tensors,
+            {"step": trainer.step},
+            config_hash=self.config_hash,
+            data_hash=self.data_hash,
+        )
+
+
+def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
+    """The checkpoint of a folder, or None where there is none; one of another configuration is refused."""
+    path = folder / CHECKPOINT_FILE
+    if not path.exists():
+        return None
+    tensors, meta = files.load(path, config_hash=config_hash, data_hash=data_hash)
+
+    def part(prefix: str) -> dict[str, np.ndarray]:
+        return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+    meta = {**meta, "losses": tensors.get("losses")}
+    return Saved(int(meta["step"]), part("state/"), part("slots/"), tensors["generator"], meta)
+
+
+def restore(trainer: Any, saved: Saved) -> None:
+    """Put a checkpoint back into a trainer built for the same configuration."""
+    device = trainer.state["W"].device
+
+    def tensors(group: dict[str, np.ndarray]) -> dict[str, Tensor]:
+        return {name: torch.from_numpy(np.array(value)).to(device) for name, value in group.items()}
+
+    trainer.state, trainer.slots, trainer.step = tensors(saved.state), tensors(saved.slots), saved.step
+    trainer.generator.set_state(torch.from_numpy(np.array(saved.generator)))
+    losses = saved.meta.get("losses")
+    trainer.losses = [] if losses is None else list(torch.from_numpy(np.array(losses)).to(device))
+
+
+def remove(folder: Path) -> None:
+    """A finished run needs no checkpoint."""
+    (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+
+
+def has_run(folder: Path) -> bool:
+    """Does this folder hold a run, in whatever state?"""
+    return (folder / RUN_FILE).exists() or (folder / CHECKPOINT_FILE).exists()
+
+
+def status(folder: Path) -> str:
+    """finished, failed, interrupted or running, as the run file says."""
+    return Run.open(folder).status if (folder / RUN_FILE).exists() else "interrupted"

@@ -1,0 +1,165 @@
+"""Three ways to a solution: closed form, Newton steps, stochastic training. Each ends in a `Solution` and facts."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError, Stopped
+from sigmapca_cli.methods.method import Method
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training import checkpoints
+from sigmapca_cli.training.batches import Batches
+from sigmapca_cli.training.convergence import relative_gradient
+from sigmapca_cli.training.loop import NORMED, Hooks, Trainer
+from sigmapca_cli.training.machine import DTYPES
+from sigmapca_cli.training.progress import progress
+from sigmapca_cli.training.signals import Guard
+from sigmapca_cli.training.start import initial_filters
+
+SNAPSHOT_SECONDS = 10.0
+Facts = dict[str, Any]
+
+
+def solve(
+    cfg: Config,
+    method: Method,
+    source: Source,
+    writer: RunWriter,
+    device: torch.device,
+    saved: checkpoints.Saved | None,
+    config_hash: str,
+) -> tuple[Solution, Facts]:
+    """The solution of a run, and what is to be stored about how it was found."""
+    if method.kind == "direct":
+        solution = method.fit(cfg, source)
+        return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
+    if cfg.solver.name == "newton":
+        return newton(cfg, source)
+    trainer = make_trainer(cfg, method, source, device)
+    if saved is not None:
+        checkpoints.restore(trainer, saved)
+    train(trainer, source, writer, checkpoints.Saver(cfg, writer.folder, config_hash, source.hash))
+    return conclude(trainer, source)
+
+
+def newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
+    """The main loss by Newton steps on the rotation group."""
+    try:
+        from sigmapca_cli.solvers.run import fit as newton_fit
+    except ImportError as problem:
+        raise InputError(f"solver=newton: not available ({problem})") from None
+    return newton_fit(cfg, source)
+
+
+def make_trainer(cfg: Config, method: Method, source: Source, device: torch.device) -> Trainer:
+    """A trainer at its first step."""
+    dtype = DTYPES[cfg.dtype]
+    C = source.covariance()[1]
+    W = initial_filters(cfg, source)
+    sigma = np.sqrt(np.maximum(np.einsum("pk,pq,qk->k", W, C, W), 0))
+    generator = torch.Generator(device=device).manual_seed(cfg.seed)
+
+    def tensor(value: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(value)).to(device=device, dtype=dtype)
+
+    state = method.init_state(tensor(W), tensor(sigma), generator)
+    return Trainer(
+        cfg,
+        method,
+        Batches(source, cfg.batch_size, cfg.seed),
+        state,
+        tensor(C),
+        generator,
+        cfg.lr,
+    )
+
+
+def truth_measure(source: Source) -> Callable[[dict[str, torch.Tensor]], dict[str, float]]:
+    """MCC of the present filters where the true ones are known: cheap enough for every stored step."""
+    if source.truth is None or source.truth.filters is None:
+        return lambda state: {}
+    truth = source.truth.filters
+
+    def measure(state: dict[str, torch.Tensor]) -> dict[str, float]:
+        from sigmapca_cli.evaluation import metrics
+
+        return {"mcc": metrics.mcc(state["W"].detach().cpu().double().numpy(), truth)}
+
+    return measure
+
+
+def train(trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver) -> None:
+    """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
+    cfg: Any = trainer.cfg
+    shown = progress(trainer.total)
+    last_snapshot = time.monotonic()
+    normed = trainer.tangent or cfg.constraint.name in NORMED
+
+    def log(steps: np.ndarray, values: dict[str, np.ndarray]) -> None:
+        nonlocal last_snapshot
+        row = {name: float(value[-1]) for name, value in values.items()}
+        writer.log(int(steps[-1]), row)
+        shown.update(int(steps[-1]), row)
+        if time.monotonic() - last_snapshot > SNAPSHOT_SECONDS:
+            writer.snapshot(filters=trainer.state["W"].detach().cpu().numpy())
+            last_snapshot = time.monotonic()
+
+    def finished(trainer: Trainer) -> bool:
+        if cfg.stop != "tol" or trainer.position[1] != 0:
+            return False
+        gradient = relative_gradient(trainer.method, trainer.state, source, normed=normed, rows=16_384)
+        return float(gradient.mean()) < cfg.tol
+
+    with Guard() as guard:
+
+        def between(trainer: Trainer) -> None:
+            if guard.received is not None:
+                stop(trainer, writer, saver, guard)
+            if saver.due(trainer.step):
+                writer.flush()
+                saver.save(trainer)
+
+        trainer.hooks = Hooks(log, truth_measure(source), between, finished)
+        try:
+            trainer.run()
+        finally:
+            shown.close()
+
+
+def stop(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, guard: Guard) -> None:
+    """A signal came: save what is needed to go on, mark the run interrupted, and leave."""
+    saver.save(trainer)
+    writer.finish({"filters": trainer.state["W"].detach().cpu().numpy()}, status="interrupted")
+    requeue = guard.pass_on()
+    if requeue is not None:
+        requeue()
+    raise Stopped(
+        f"{guard.name} at step {trainer.step} of {trainer.total}: saved; go on with "
+        f"sigmapca train --resume {writer.folder.name}",
+        exit_status=guard.exit_status,
+    )
+
+
+def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
+    """The solution in its final order and signs, with the evidence for its convergence."""
+    cfg: Any = trainer.cfg
+    gradient = relative_gradient(
+        trainer.method, trainer.state, source, normed=cfg.constraint.name in NORMED
+    )
+    largest = float(gradient.mean())
+    solution = trainer.method.result(trainer.state, source.covariance()[1])
+    facts: Facts = {
+        "relative_gradient": largest,
+        "relative_gradient_per_component": gradient.cpu().numpy(),
+        "converged": math.isfinite(largest) and largest < cfg.tol,
+        "steps": trainer.step,
+        **solution.extra,
+    }
+    return solution, facts

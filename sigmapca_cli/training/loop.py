@@ -1,0 +1,118 @@
+"""The training loop: batch, gradient or update, step, constrain, log. Everything else hangs on it from outside."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.errors import RunFailed
+from sigmapca_cli.methods.method import Method
+from sigmapca_cli.training import optimizers
+from sigmapca_cli.training.batches import Batches
+
+Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
+NORMED = ("unit_norm", "symmetric", "gram_schmidt")
+
+
+@dataclass
+class Hooks:
+    """What hangs on the loop: called between two steps, never inside one."""
+
+    log: Log = lambda steps, values: None
+    measure: Callable[[dict[str, Tensor]], dict[str, float]] = lambda state: {}
+    between: Callable[["Trainer"], None] = lambda trainer: None
+    finished: Callable[["Trainer"], bool] = lambda trainer: False
+
+
+@dataclass
+class Trainer:
+    """One run, or R runs at once where the state has a leading dimension.
+
+    All that changes is `state`, `slots`, `step`, `losses` and the random generator: a checkpoint is these.
+    """
+
+    cfg: object
+    method: Method
+    batches: Batches
+    state: dict[str, Tensor]
+    covariance: Tensor
+    generator: torch.Generator
+    lr: float | Tensor
+    hooks: Hooks = field(default_factory=Hooks)
+    step: int = 0
+    slots: dict[str, Tensor] = field(default_factory=dict)
+    losses: list[Tensor] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        cfg = self.cfg
+        self.optimizer = optimizers.build(cfg.optimizer)
+        self.tangent = cfg.optimizer.tangent and cfg.constraint.name in NORMED
+        self.total = cfg.steps or max(1, math.ceil(cfg.epochs * self.batches.per_epoch))
+        if not self.slots:
+            self.slots = self.optimizer.start(self.parameters)
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The tensors that the optimizer moves, by name."""
+        return {name: self.state[name] for name in self.method.parameters}
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """(epoch, batch within the epoch) of the next step."""
+        return divmod(self.step, self.batches.per_epoch)
+
+    def run(self) -> None:
+        """Train until the last step, or until a hook says that it is enough."""
+        while self.step < self.total:
+            epoch, first = self.position
+            if first == 0:
+                self.method.begin_epoch(self.state, self.covariance)
+            for x in self.rows(epoch, first):
+                self.advance(x)
+                if self.step % self.cfg.log_every == 0 or self.step == self.total:
+                    self.flush()
+                    if self.hooks.finished(self):
+                        return
+                self.hooks.between(self)
+                if self.step == self.total:
+                    return
+
+    def rows(self, epoch: int, first: int) -> Iterator[Tensor]:
+        """The batches of an epoch on the device and in the type of the state, centred where asked."""
+        W = self.state["W"]
+        for x in self.batches.epoch(epoch, first):
+            x = x.to(device=W.device, dtype=W.dtype)
+            yield x - x.mean(0) if self.cfg.model.centring == "batch" else x
+
+    def advance(self, x: Tensor) -> None:
+        """One step on the rows x (b, p)."""
+        loss, gradients = self.method.gradient(self.state, x, self.generator)
+        if self.tangent:
+            gradients["W"] = optimizers.tangent(gradients["W"], self.state["W"])
+        factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
+        self.step += 1
+        self.optimizer.step(self.parameters, gradients, self.slots, self.step, self.lr * factor)
+        self.method.constrain(self.state)
+        self.losses.append(loss.detach())
+
+    def flush(self) -> None:
+        """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""
+        window = torch.stack(self.losses).double().cpu().numpy()
+        self.losses.clear()
+        self.check(window)
+        values = {"loss": window.mean(0), **self.hooks.measure(self.state)}
+        self.hooks.log(np.array([self.step]), {k: np.asarray(v)[None] for k, v in values.items()})
+
+    def check(self, window: np.ndarray) -> None:
+        """Refuse to train on in silence once a loss or a filter is no longer finite."""
+        # An update without a loss reports NaN throughout, which is no divergence.
+        bad = ~np.isfinite(window) if self.method.has_loss else np.zeros(len(window), bool)
+        if window.ndim == 1 and (bad.any() or not bool(torch.isfinite(self.state["W"]).all())):
+            step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
+            raise RunFailed(
+                f"diverged at step {step}: the {'loss' if bad.any() else 'filters'} became NaN or infinite; "
+                f"try a smaller lr (now {float(self.cfg.lr):g}) or another optimizer"
+            )

@@ -1,0 +1,81 @@
+"""What a person sees while a run trains: a bar on a terminal, a plain line every few seconds elsewhere."""
+
+import math
+import sys
+import time
+
+
+def shown(values: dict[str, float]) -> str:
+    """The figures of a line, those that are not defined left out."""
+    names = {"loss": "loss", "mcc": "MCC"}
+    return "  ".join(
+        f"{label} {values[name]:.5g}" for name, label in names.items() if math.isfinite(values.get(name, math.nan))
+    )
+
+
+def clock(seconds: float) -> str:
+    """mm:ss, or h:mm:ss."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class PlainProgress:
+    """One line every few seconds, for logs and pipes."""
+
+    def __init__(self, total: int, every: float = 5.0) -> None:
+        self.total, self.every = total, every
+        self.first: tuple[float, int] | None = None
+        self.last = time.monotonic()
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        """Show the state after `step` steps, if the last line is long enough ago."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = (now, step)
+        elif now - self.last >= self.every or step == self.total:
+            self.last = now
+            rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
+            left = (self.total - step) / rate if rate else 0.0
+            print(
+                f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left", flush=True
+            )
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class BarProgress:
+    """A rich progress bar with loss, MCC where the truth is known, steps per second and time left."""
+
+    def __init__(self, total: int, every: float = 0.2) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            TextColumn("{task.completed}/{task.total}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(compact=True),
+            refresh_per_second=5,
+            transient=True,
+        )
+        self.task = self.bar.add_task("train", total=total, figures="")
+        self.every, self.last, self.first = every, 0.0, (time.monotonic(), 0)
+        self.bar.start()
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        """Move the bar, at most a few times a second."""
+        now = time.monotonic()
+        if now - self.last >= self.every:
+            self.last = now
+            rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
+            self.bar.update(self.task, completed=step, figures=f"{shown(values)}  {rate:,.0f}/s")
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        self.bar.stop()
+
+
+def progress(total: int) -> PlainProgress | BarProgress:
+    """What suits standard output."""
+    return BarProgress(total) if sys.stdout.isatty() else PlainProgress(total)

@@ -1,0 +1,226 @@
+"""One run from a composed configuration to a finished run directory."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError, RunFailed, Stopped
+from sigmapca_cli.evaluation.evaluate import evaluate_solution
+from sigmapca_cli.methods import method as methods
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.runs.identity import config_hash, find_by_hash
+from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.sources import build as build_source
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training import checkpoints, fit, machine
+
+log = logging.getLogger("sigmapca")
+
+
+@dataclass
+class Job:
+    """What Hydra composed: the typed configuration, its text, and the overrides that led to it."""
+
+    cfg: Config
+    yaml: str
+    plain: dict[str, Any]
+    overrides: list[str]
+    hydra_folder: Path | None  # the folder a sweep gives this job
+
+    @property
+    def hash(self) -> str:
+        """Hash of everything that changes what the run computes."""
+        return config_hash(self.plain)
+
+
+def job_of(composed: Any) -> Job:
+    """Turn Hydra's composition into a job; ranges are checked here, by the dataclasses."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    cfg = OmegaConf.to_object(composed)
+    if not isinstance(cfg, Config):
+        raise InputError("the primary config does not build on schema/config: add it to its defaults")
+    plain = OmegaConf.to_container(composed, resolve=True)
+    overrides, folder = [], None
+    if HydraConfig.initialized():
+        hydra = HydraConfig.get()
+        overrides = list(hydra.overrides.task)
+        if hydra.mode == RunMode.MULTIRUN:
+            folder = Path(hydra.runtime.output_dir)
+    return Job(cfg, OmegaConf.to_yaml(composed, resolve=True), plain, overrides, folder)
+
+
+def run_composed(composed: Any) -> Path:
+    """Run what Hydra composed; the folder of the run."""
+    return run(job_of(composed))
+
+
+def run(job: Job) -> Path:
+    """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
+    cfg = job.cfg
+    device = machine.pick_device(cfg.device)
+    method = methods.build(cfg)
+    existing = earlier(job)
+    if existing is not None and cfg.if_exists == "skip":
+        print(f"already finished: {shortened(existing)}")
+        return existing
+    source = build_source(cfg.data)
+    check_size(cfg, source)
+    threads = machine.pick_threads(cfg.threads, cfg.batch_size * source.p * cfg.k)
+    machine.set_threads(threads)
+    folder, resuming = run_folder(job, existing)
+    with FolderLock(folder):
+        state = checkpoints.read(folder, job.hash, source.hash) if resuming else None
+        if resuming and state is None:
+            print(f"no checkpoint in {shortened(folder)}: starting from the beginning")
+        with (
+            train_log(folder),
+            RunWriter(
+                folder,
+                model=cfg.model.name,
+                config_yaml=job.yaml,
+                overrides=job.overrides,
+                seed=cfg.seed,
+                device=str(device),
+                threads=threads,
+                config_hash=job.hash,
+                data_hash=source.hash,
+                attrs={"data": source.name, "n": source.n, "p": source.p, "k": cfg.k, "a": str(cfg.a)},
+                resume_step=state.step if state else None,
+            ) as writer,
+        ):
+            log.info("%s: %s, %d rows of %d features, k=%d", shortened(folder), source.name, source.n, source.p, cfg.k)
+            save_hydra(folder, job)
+            complete(job, method, source, writer, device, state)
+    return folder
+
+
+def complete(
+    job: Job, method: Any, source: Source, writer: RunWriter, device: torch.device, state: Any
+) -> None:
+    """Find the solution, evaluate it, and write it; say where it is and whether it converged."""
+    cfg = job.cfg
+    began = time.monotonic()
+    solution, facts = fit.solve(cfg, method, source, writer, device, state, job.hash)
+    log.info("solved in %.2f s", time.monotonic() - began)
+    evaluation = {**evaluate_solution(solution.W, solution.sigma, solution.encoder, source), **facts}
+    writer.finish(
+        arrays(solution, source),
+        patch_shape=source.patch_shape,
+        evaluation=evaluation,
+        attrs={"converged": bool(facts["converged"])},
+    )
+    checkpoints.remove(writer.folder)
+    print(summary(writer.folder, evaluation))
+    if not facts["converged"]:
+        message = (
+            f"not converged: relative gradient {facts['relative_gradient']:.2g} where tol={cfg.tol:g}; "
+            f"train longer (epochs={2 * cfg.epochs:g}), or lower lr"
+        )
+        if cfg.strict:
+            raise RunFailed(message)
+        log.warning(message)
+
+
+def arrays(solution: Solution, source: Source) -> dict[str, Any]:
+    """What `run.h5` keeps of a solution, and of the data needed to apply it to new rows."""
+    truth = source.truth
+    return {
+        "filters": solution.W,
+        "sigma": solution.sigma,
+        "encoder": solution.encoder,
+        "decoder": solution.decoder,
+        "rotation": solution.rotation,
+        "mean": source.mean,
+        "scale": source.scale,
+        "whitening": source.whitening,
+        "truth_filters": truth.filters if truth is not None and truth.filters is not None else None,
+    }
+
+
+def earlier(job: Job) -> Path | None:
+    """The finished or interrupted run of the same configuration that `if_exists` speaks of, if there is one."""
+    cfg = job.cfg
+    if cfg.if_exists == "new" or (cfg.run_dir and not Path(cfg.run_dir).exists()):
+        return None
+    if cfg.run_dir or job.hydra_folder:
+        folder = Path(cfg.run_dir or str(job.hydra_folder))
+        return folder if checkpoints.has_run(folder) else None
+    found = find_by_hash(cfg.outputs, job.hash)
+    if found and cfg.if_exists == "fail":
+        raise InputError(f"{shortened(found[0])} holds this configuration already (if_exists=fail)")
+    return found[0] if found else None
+
+
+def run_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
+    """(folder, resuming): a new folder made exclusively, or the earlier one where that is asked."""
+    cfg = job.cfg
+    if existing is not None and cfg.if_exists == "resume":
+        if checkpoints.status(existing) == "finished":
+            raise Stopped(f"already finished: {shortened(existing)}", exit_status=0)
+        return existing, True
+    if cfg.run_dir:
+        return claim_folder(cfg.run_dir), False
+    if job.hydra_folder is not None:
+        return claim_folder(job.hydra_folder), False
+    return create_run_folder(cfg.outputs, cfg.model.name, job.hash), False
+
+
+def check_size(cfg: Config, source: Source) -> None:
+    """k components need at least k features and k + 1 rows."""
+    if cfg.k > source.p:
+        raise InputError(f"k={cfg.k}: more components than the {source.p} features of data={source.name}")
+    if cfg.k >= source.n:
+        raise InputError(f"k={cfg.k}: needs more than {source.n} rows of data={source.name}")
+
+
+def save_hydra(folder: Path, job: Job) -> None:
+    """`.hydra/` as Hydra itself would have written it."""
+    hidden = folder / ".hydra"
+    hidden.mkdir(exist_ok=True)
+    (hidden / "config.yaml").write_text(job.yaml, encoding="utf-8")
+    (hidden / "overrides.yaml").write_text("".join(f"- {line}\n" for line in job.overrides), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def train_log(folder: Path) -> Iterator[None]:
+    """Everything the `sigmapca` logger says goes to train.log; warnings go to standard error as well."""
+    handler = logging.FileHandler(folder / "train.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+def summary(folder: Path, evaluation: dict[str, Any]) -> str:
+    """The line that ends a run."""
+    parts = [f"explained variance {evaluation['explained_variance']:.4f}"]
+    if "mcc" in evaluation:
+        parts.append(f"MCC {evaluation['mcc']:.4f} (chance {evaluation['mcc_chance']:.2f})")
+    return f"{shortened(folder)}  {'  '.join(parts)}"
+
+
+def shortened(folder: Path) -> str:
+    """A path relative to here where it lies below."""
+    with contextlib.suppress(ValueError):
+        return str(folder.resolve().relative_to(Path.cwd()))
+    return str(folder)
+
+
+def to_numpy(state: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """Tensors as arrays on the CPU."""
+    return {name: value.detach().cpu().numpy() for name, value in state.items()}

@@ -1,0 +1,70 @@
+"""Whatever is wrong on the command line costs one line, the right status, and never a traceback."""
+
+import pytest
+
+CASES = [
+    (["model=nlpcaa"], "did you mean nlpca"),
+    (["modle=nlpca"], "did you mean model"),
+    (["sed=3"], "did you mean seed"),
+    (["+sed=3"], "did you mean seed"),
+    (["optimizer.tangnt=true"], "did you mean optimizer.tangent"),
+    (["+optimizer.tangnt=true"], "tangnt"),
+    (["k=abc"], "k=abc"),
+    (["k=2.5"], "k=2.5"),
+    (["lr=-1"], "lr=-1"),
+    (["lr=nan"], "lr=nan"),
+    (["lr=inf"], "lr=inf"),
+    (["a=0"], "a=0"),
+    (["a=hello"], "a=hello"),
+    (["k=0"], "k=0"),
+    (["k=5000"], "363"),
+    (["a=1,2"], "-m"),
+    (["init=pcs"], "did you mean"),
+    (["optimizer.schedule=cosin"], "cosine"),
+    (["--if-exists", "maybe"], "if_exists=maybe"),
+    (["--config-name", "nowhere"], "nowhere"),
+    (["--config-dir", "nowhere"], "nowhere"),
+    (["nlpca"], "key=value"),
+    (["device=cuda:7"], "device=cuda:7"),
+    (["--resume", "nothing"], "nothing"),
+    (["data.patch=-3"], "data.patch"),
+    (["experiment=nowhere"], "experiment=nowhere"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), CASES, ids=[" ".join(a) for a, _ in CASES])
+def test_one_line_and_status_2(sigmapca, tmp_path, arguments, expected):
+    result = sigmapca("train", *arguments)
+    assert result.returncode == 2, result.stderr
+    assert expected in result.stderr
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and "Traceback" not in result.stderr
+    assert not list(tmp_path.rglob("run.h5"))
+
+
+def test_unknown_command_and_option(sigmapca):
+    for arguments in (["trian"], ["train", "--strickt"]):
+        result = sigmapca(*arguments)
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback(sigmapca):
+    result = sigmapca("--debug", "train", "model=nlpcaa")
+    assert result.returncode != 0 and "Traceback" in result.stderr
+
+
+def test_unwritable_outputs(sigmapca, tmp_path, small):
+    (tmp_path / "file").write_text("not a folder")
+    result = sigmapca("train", *small, "outputs=file/below", "steps=10")
+    assert result.returncode == 2 and len(result.stderr.strip().splitlines()) == 1
+    assert "file/below" in result.stderr
+
+
+def test_run_dir_is_never_overwritten(sigmapca, tmp_path, small):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "precious").write_text("x")
+    result = sigmapca("train", *small, "steps=10", "--run-dir", "mine")
+    assert result.returncode == 2 and "not empty" in result.stderr
+    assert [f.name for f in folder.iterdir()] == ["precious"]
