@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli import __version__
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, edit, put, replace_file, write_failed
 from sigmapca_cli.runs.summary import update_summary
@@ -227,6 +227,9 @@ class RunWriter:
         self._earlier_seconds = 0.0
         if resume_step is not None:
             self._resume(resume_step)
+        elif self.metrics_path.exists():
+            replace_file(self.metrics_path, b"")
+        self.snapshot()  # from its first moment a run is found, with its configuration
 
     def _resume(self, step: int) -> None:
         from sigmapca_cli.runs.read import Run, read_metrics_jsonl
@@ -330,7 +333,7 @@ class RunWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is None or self.attrs["status"] != fmt.RUNNING:
             return
-        stopped = issubclass(kind, KeyboardInterrupt | SystemExit) or kind.__name__ == "Stopped"
+        stopped = issubclass(kind, KeyboardInterrupt | SystemExit | Stopped)
         with contextlib.suppress(
             RunFailed
         ):  # the disk may be the reason we are here: let the first error show
@@ -352,11 +355,11 @@ def _attach_scales(file: h5py.File, data: h5py.Dataset, axes: Sequence[str]) -> 
 
 
 def _fill_metrics(group: h5py.Group, columns: Mapping[str, np.ndarray]) -> None:
-    steps = group.create_dataset("step", data=columns["step"])
+    steps = put(group, "step", columns["step"])
     steps.make_scale("step")
     for name, values in columns.items():
         if name != "step":
-            group.create_dataset(name, data=values).dims[0].attach_scale(steps)
+            put(group, name, values).dims[0].attach_scale(steps)
 
 
 def fill_evaluation(group: h5py.Group, values: Mapping[str, Any]) -> None:
