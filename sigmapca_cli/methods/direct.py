@@ -1,0 +1,221 @@
+"""Methods without a training loop: eigenvectors, closed forms, and the peers' algorithms on the projected data."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import Array, Solution, finalise, standardise
+
+log = logging.getLogger("sigmapca")
+
+
+@dataclass(frozen=True)
+class DirectMethod:
+    """A method that is fitted in one call."""
+
+    name: str
+    model: Any
+    algorithm: Callable[[Any, Any], Solution]
+    cfg: Any
+    kind: str = "direct"
+
+    @classmethod
+    def build(cls, cfg: Any) -> DirectMethod:
+        """Look the algorithm up; orderings and regularisers have no meaning here and are refused."""
+        name = cfg.model.objective
+        if name not in ALGORITHMS:
+            raise InputError(
+                f"model.objective={name}: not a direct method; choose one of: {', '.join(ALGORITHMS)}"
+            )
+        if getattr(cfg, "regularisers", None):
+            raise InputError(f"regularisers: {cfg.model.name} has no training loop that they could act on")
+        if cfg.ordering.name != "none":
+            raise InputError(f"ordering={cfg.ordering.name}: {cfg.model.name} is ordered by variance already")
+        if name == "picard":
+            _picard()
+        return cls(cfg.model.name, cfg.model, ALGORITHMS[name], cfg)
+
+    def fit(self, source: Any) -> Solution:
+        """Fit on a Source (rows standardised, blocks and covariance streamed)."""
+        return self.algorithm(self.cfg, source)
+
+
+def fit(cfg: Any, source: Any) -> Solution:
+    """Build and fit: the Solution of a direct method on a source."""
+    return DirectMethod.build(cfg).fit(source)
+
+
+# ---- eigenvectors ----
+
+
+def leading(C: Array, k: int) -> tuple[Array, Array, Array, int]:
+    """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the numerical rank.
+
+    The rank counts eigenvalues above p·ε·max, a threshold that scales with the data.
+    """
+    if not 1 <= k <= C.shape[0]:
+        raise InputError(f"k={k}: must lie between 1 and the number of features p={C.shape[0]}")
+    values, vectors = np.linalg.eigh(C)
+    values, vectors = np.clip(values[::-1], 0, None), vectors[:, ::-1]
+    rank = int((values > values[0] * C.shape[0] * np.finfo(np.float64).eps).sum())
+    return vectors[:, :k], values[:k], values, rank
+
+
+def pca_svd(cfg: Any, source: Any) -> Solution:
+    """W = k leading eigenvectors of C = E(xᵀx), σ = √eigenvalues  (linear table, row 1). Exact, float64, streamed."""
+    _, C = source.covariance()
+    W, _, values, rank = leading(C, cfg.k)
+    if rank < cfg.k:
+        log.warning("the data has numerical rank %d: components beyond it (k=%d) are arbitrary", rank, cfg.k)
+    return finalise(W, C, extra={"rank": rank, "eigenvalues": values, "converged": True})
+
+
+def ppca(cfg: Any, source: Any) -> Solution:
+    """Maximum likelihood of x = yA + λε (paper, probabilistic PCA; Tipping and Bishop 1999), in closed form.
+
+    λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table has it.
+    """
+    _, C = source.covariance()
+    W, kept, values, rank = leading(C, cfg.k)
+    left = values[cfg.k :]
+    noise = float(left.mean()) if left.size else 0.0
+    solution = finalise(W, C)
+    loadings = np.sqrt(np.clip(kept - noise, 0, None))[:, None] * solution.W.T
+    solution.extra.update(noise_variance=noise, loadings=loadings, rank=rank, converged=True)
+    return solution
+
+
+def factor_analysis(cfg: Any, source: Any) -> Solution:
+    """scikit-learn's FactorAnalysis (paper, factor analysis): x = yA + ε, ε with its own variance in every feature.
+
+    The likelihood sees the covariance only: 2p rows ±√p·C^½ have exactly it, and stand in for the data. The encoder is
+    the posterior mean, x ↦ xΨ⁻¹Aᵀ(I + AΨ⁻¹Aᵀ)⁻¹, scaled to unit variance.
+    """
+    from sklearn.decomposition import FactorAnalysis
+    from sklearn.exceptions import ConvergenceWarning
+
+    _, C = source.covariance()
+    p = C.shape[0]
+    leading(C, cfg.k)
+    values, vectors = np.linalg.eigh(C)
+    root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T
+    rotation = "varimax" if cfg.model.varimax else None
+    model = FactorAnalysis(
+        cfg.k, tol=cfg.model.tolerance, max_iter=cfg.model.max_iter, svd_method="lapack", rotation=rotation
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(np.concatenate([root, -root]))
+    converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    _say_if_not(converged, "factor_analysis", cfg.model.max_iter)
+    A, noise = model.components_, model.noise_variance_
+    B = (A / noise).T @ np.linalg.inv(np.eye(cfg.k) + (A / noise) @ A.T)
+    extra = {"noise_variance": noise, "loadings": A, "converged": converged, "iterations": model.n_iter_}
+    return finalise(_unit(B), C, extra=extra)
+
+
+# ---- linear ICA on the projected, whitened data ----
+
+
+def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
+    """(P (p, k), x P (n, k) of unit variance in float64, C): rows are read block by block, only (n, k) is held."""
+    mean, C = source.covariance()
+    W, values, _, rank = leading(C, cfg.k)
+    if rank < cfg.k:
+        raise InputError(
+            f"k={cfg.k}: the data has numerical rank {rank}, it cannot be whitened to more components"
+        )
+    P = W / np.sqrt(values)
+    shift = np.asarray(mean, np.float64) @ P
+    return P, np.concatenate([block.astype(np.float64) @ P - shift for block in source.blocks()]), C
+
+
+def fastica(cfg: Any, source: Any) -> Solution:
+    """scikit-learn's FastICA after our own whitening; filters of unit norm, by the std of their projections."""
+    from sklearn.decomposition import FastICA
+    from sklearn.exceptions import ConvergenceWarning
+
+    P, Z, C = whitened(cfg, source)
+    model = FastICA(
+        whiten=False,
+        fun=cfg.model.fun,
+        max_iter=cfg.model.max_iter,
+        tol=cfg.model.tolerance,
+        random_state=cfg.seed,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(Z)
+    converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    _say_if_not(converged, "fastica", cfg.model.max_iter)
+    return _unmixing(P @ model.components_.T, C, {"converged": converged, "iterations": int(model.n_iter_)})
+
+
+def picard(cfg: Any, source: Any) -> Solution:
+    """python-picard's orthogonal, extended Picard after our own whitening; the gradient norm is reported."""
+    run = _picard()
+    P, Z, C = whitened(cfg, source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, V, Y = run(
+            Z.T,
+            whiten=False,
+            centering=False,
+            ortho=True,
+            extended=True,
+            max_iter=int(cfg.model.max_iter),
+            tol=cfg.model.tolerance,
+            random_state=cfg.seed,
+        )
+    gradient = _relative_gradient(Y)
+    converged = bool(gradient < 10 * cfg.model.tolerance)
+    _say_if_not(converged, "picard", cfg.model.max_iter)
+    return _unmixing(P @ V.T, C, {"converged": converged, "gradient_norm": gradient})
+
+
+def _relative_gradient(Y: Array) -> float:
+    """max |E(tanh(y)ᵀy) − its transpose| with the sign that the extended density takes for each component."""
+    psi = np.tanh(Y)
+    signs = np.sign((1 - psi**2).mean(1) * (Y**2).mean(1) - (psi * Y).mean(1))
+    G = signs[:, None] * (psi @ Y.T / Y.shape[1])
+    return float(np.abs(G - G.T).max() / 2)
+
+
+def _picard() -> Callable[..., Any]:
+    try:
+        return importlib.import_module("picard").picard
+    except ImportError:
+        raise InputError("model=picard: needs python-picard; pip install 'sigmapca-cli[picard]'") from None
+
+
+def _unit(B: Array) -> Array:
+    return B / np.linalg.norm(B, axis=0)
+
+
+def _unmixing(B: Array, C: Array, extra: dict[str, Any]) -> Solution:
+    """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA ordering)."""
+    return finalise(_unit(standardise(B, C)), C, extra=extra)
+
+
+def _say_if_not(converged: bool, name: str, iterations: int) -> None:
+    if not converged:
+        log.warning(
+            "%s has not converged in %d iterations; raise model.max_iter or model.tolerance", name, iterations
+        )
+
+
+ALGORITHMS: dict[str, Callable[[Any, Any], Solution]] = {
+    "pca_svd": pca_svd,
+    "ppca": ppca,
+    "factor_analysis": factor_analysis,
+    "fastica": fastica,
+    "picard": picard,
+}

@@ -1,0 +1,371 @@
+"""A method composed of its pieces: state, gradient, constraint, result. Everything that changes lives in the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.methods import automatic, closed_form, constraints, nonlinearities, regularisers
+from sigmapca_cli.methods import sigma as sigma_rules
+from sigmapca_cli.methods.check import check, normalise_regularisers
+from sigmapca_cli.methods.notation import E, linear_weights, per_run, sq
+from sigmapca_cli.methods.objectives import ordering_triangle
+from sigmapca_cli.methods.ordering import nested_mask
+from sigmapca_cli.methods.registry import OBJECTIVES, Objective
+from sigmapca_cli.methods.solution import Solution, deviations, finalise
+
+State = dict[str, Tensor]
+Gradients = dict[str, Tensor]
+
+SMALLEST_SIGMA = 1e-3
+"""A trained σ is clamped to this after each step (errata 5): a log parametrisation would grow exponentially under Adam
+where the paper's loss lets σ grow, a clamp keeps its linear growth. A trained a is treated alike."""
+SMALLEST_A = 1e-2
+
+
+def rows(v: Tensor) -> Tensor:
+    """(…, k) -> (…, 1, k), to stand beside (…, b, k)."""
+    return v[..., None, :]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A trained method. Tensors may carry leading dimensions, one for a sweep of runs; each run's gradient is its own."""
+
+    name: str
+    model: Any
+    objective: Objective
+    second: Objective | None
+    nonlinearity: Any
+    sigma: Any
+    constraint: str
+    ordering: Any
+    terms: dict[str, float]
+    kind: str = "trained"
+    h_value: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
+    h_graph: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
+
+    # ---- names in the state ----
+
+    @property
+    def trained(self) -> str:
+        """The matrix the objective acts on: W, or V when PCA or whitening stands in front."""
+        return "W" if self.model.project == "none" else "V"
+
+    @property
+    def trains_sigma(self) -> bool:
+        return self.sigma.name == "trainable"
+
+    @property
+    def trains_a(self) -> bool:
+        return bool(self.nonlinearity.name == "trainable_scaled_tanh")
+
+    @property
+    def automatic_a(self) -> bool:
+        return bool(self.nonlinearity.a == "auto")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names in the state that the optimizer moves, the filters first."""
+        extra = ["V"] if self.second else []
+        extra += ["sigma"] if self.trains_sigma else []
+        extra += ["a"] if self.trains_a else []
+        return (self.trained, *extra)
+
+    @property
+    def tangent_parameters(self) -> tuple[str, ...]:
+        """Those whose columns are held at unit norm: only their gradients may be made tangent to the spheres."""
+        first = [self.trained] if self.constraint in constraints.UNIT_NORM else []
+        second = ["V"] if self.second and self.model.second_constraint in constraints.UNIT_NORM else []
+        return (*first, *second)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.objective.needs
+
+    # ---- state ----
+
+    def init_state(self, W0: Tensor, data_sigma: Tensor, generator: torch.Generator | None = None) -> State:
+        """State before the first step. W0 (…, p, k), data_sigma (…, k) the data's std of xW0."""
+        state: State = {"W": W0.clone()}
+        k = W0.shape[-1]
+        if self.trained == "V" or self.second:
+            start = torch.randn(*W0.shape[:-2], k, k, generator=generator, dtype=W0.dtype, device=W0.device)
+            state["V"] = constraints.gram_schmidt(start)
+        if self.trained == "V":
+            state["scale"] = torch.ones_like(W0[..., 0, :])
+        W = state[self.trained]
+        at_data = self.sigma.start == "data" and self.trained == "W"
+        state["sigma"] = sigma_rules.start(self.sigma.name, W, data_sigma, at_data)
+        if self.sigma.name == "ema":
+            state["variance"] = state["sigma"].square()
+        if self.trains_a:
+            a = 4.0 if self.automatic_a else float(self.nonlinearity.a)
+            state["a"] = torch.full_like(state["sigma"], a)
+        if self.automatic_a:
+            state.update(automatic.start(state["sigma"]))
+        self.constrain(state)
+        return state
+
+    def begin_epoch(self, state: State, covariance: Tensor | np.ndarray) -> None:
+        """Refresh what is exact over the data of covariance C (p, p): σ under the rule `data`, and the projection."""
+        C = torch.as_tensor(covariance)
+        if self.trained == "V":
+            values, vectors = torch.linalg.eigh(C.to(torch.float64))
+            k = state["W"].shape[-1]
+            leading = vectors.flip(-1)[:, :k]
+            state["W"].copy_(leading.expand_as(state["W"]).to(state["W"]))
+            if self.model.project == "whiten":
+                floor = float(values[-1].clamp_min(0)) * 1e-12 + 1e-300
+                deviation = values.flip(0)[:k].clamp_min(floor).sqrt()
+                state["scale"].copy_(deviation.expand_as(state["scale"]).to(state["scale"]))
+        if self.sigma.name == "data":
+            W = self.effective(state[self.trained])
+            if self.trained == "V":
+                W = self.projection(state) @ W
+            state["sigma"].copy_(sigma_rules.data_sigma(W, C))
+
+    def projection(self, state: State) -> Tensor:
+        """P (…, p, k) in front of V: the leading eigenvectors, divided by their std when whitening."""
+        return state["W"] / rows(state["scale"])
+
+    def effective(self, W: Tensor) -> Tensor:
+        """The filters that a parameter stands for: W/‖W‖ under weight_norm, else W itself."""
+        return constraints.unit_norm(W) if self.constraint == "weight_norm" else W
+
+    # ---- one step ----
+
+    def gradient(
+        self,
+        state: State,
+        x: Tensor,
+        generator: torch.Generator | None = None,
+        buffers: closed_form.Buffers | None = None,
+    ) -> tuple[Tensor, Gradients]:
+        """Loss (…), nan where the paper gives an update only, and the gradient of every parameter (−ΔW of an update).
+
+        x (b, p) or (…, b, p). Advances what follows the data in the state (EMA of σ, statistics of a), in place.
+        `buffers` is a dict that the caller keeps between steps: the hot path then allocates next to nothing.
+        """
+        if self.trained == "V":
+            with torch.no_grad():
+                x = x @ self.projection(state)
+        if self.closed:
+            with torch.no_grad():
+                loss, grads = self._by_hand(state, x, buffers)
+        else:
+            loss, grads = self._by_autograd(state, x, generator)
+        if self.constraint == "weight_norm":
+            grads[self.trained] = constraints.weight_norm_gradient(state[self.trained], grads[self.trained])
+        return loss, grads
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gradient by hand covers this composition: the main loss and nothing else."""
+        plain = self.objective.name == "main" and not self.terms and self.second is None
+        return plain and self.ordering.name == "none" and not (self.trains_sigma or self.trains_a)
+
+    def _by_hand(
+        self, state: State, x: Tensor, buffers: closed_form.Buffers | None
+    ) -> tuple[Tensor, Gradients]:
+        W = self.effective(state[self.trained])
+        y = x @ W
+        centred = self.model.centring != "batch"
+        if not centred:
+            y.sub_(y.mean(-2, keepdim=True))
+        sigma = rows(self.current_sigma(state, y))
+        z = y / sigma
+        h, dh = self.h_value(z, self.current_a(state, z), self.current_c)
+        # An identity h is z itself, which the closed form overwrites: it is not needed again.
+        loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, centred, buffers)
+        return loss, {"W" if self.trained == "W" else "V": grad}
+
+    def _by_autograd(
+        self, state: State, x: Tensor, generator: torch.Generator | None
+    ) -> tuple[Tensor, Gradients]:
+        if self.model.centring == "batch":
+            x = x - x.mean(-2, keepdim=True)
+        leaves = {name: state[name].detach().clone().requires_grad_() for name in self.parameters}
+        # weight_norm's Jacobian is applied by hand to the gradient of the effective filters.
+        leaves[self.trained] = self.effective(state[self.trained]).detach().clone().requires_grad_()
+        with torch.enable_grad():
+            loss, update = self._objective(state, leaves, x, generator)
+            names = list(leaves)
+            if loss.requires_grad:
+                found = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
+            else:
+                found = (None,) * len(names)
+        grads = {n: torch.zeros_like(state[n]) if g is None else g for n, g in zip(names, found, strict=True)}
+        loss = loss.detach()
+        if update is not None:
+            grads[self.trained] = grads[self.trained] - update
+            loss = torch.full_like(loss, torch.nan)
+        return loss, grads
+
+    def _objective(
+        self, state: State, leaves: dict[str, Tensor], x: Tensor, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor | None]:
+        W = leaves[self.trained]
+        y = x @ W
+        sigma = rows(leaves["sigma"] if self.trains_sigma else self.current_sigma(state, y.detach()))
+        with torch.no_grad():
+            a = self.current_a(state, y.detach() / sigma)
+        a = rows(leaves["a"]) if self.trains_a else a
+
+        def h(z: Tensor) -> Tensor:
+            return self.h_graph(z, a, self.current_c)[0]
+
+        given = {"h": h, "sigma": sigma, **self._numbers(state, x, y, generator)}
+        value = self.objective.fn(x, W, y, **{name: given[name] for name in self.objective.needs})
+        update = value.detach() if self.objective.kind == "update" else None
+        loss = y.new_zeros(y.shape[:-2]) if update is not None else value
+        loss = loss + self._added(x, W, y, h, sigma, state)
+        if self.second is not None:
+            loss = loss + self._second(state, leaves, y.detach(), h)
+        return loss, update
+
+    def _numbers(
+        self, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
+    ) -> dict[str, Any]:
+        """α, β, λ and the mask, those that the objective needs."""
+        needs, given = self.objective.needs, {}
+        k = y.shape[-1]
+        if "alpha" in needs:
+            given["alpha"] = state.get("alpha", self.model.alpha)
+        if "beta" in needs:
+            beta = state.get("beta", self.model.beta)
+            norm = isinstance(beta, str)
+            given["beta"] = self.model.beta_0 * E(sq(x).sqrt()) if norm else beta
+        if "lam" in needs:
+            given["lam"] = linear_weights(k, self.model.lambda_min, y)
+        if "mask" in needs:
+            given["mask"] = nested_mask(y.shape[-2], k, self.ordering.rho, y, generator)
+        return given
+
+    def _added(
+        self, x: Tensor, W: Tensor, y: Tensor, h: Callable[[Tensor], Tensor], sigma: Tensor, state: State
+    ) -> Tensor:
+        """The regularisers, the ordering's own term, and σ's L2."""
+        total = y.new_zeros(y.shape[:-2])
+        for name, weight in self.terms.items():
+            fn = regularisers.REGISTRY[name]
+            total = total + weight * fn(x, W, y, sigma.detach().squeeze(-2))
+        weight = self.ordering.weight
+        if self.ordering.name == "triangular" and self.adds_triangle:
+            hs = h(y / sigma)
+            total = total + weight * ordering_triangle(W, y, hs, sigma.detach(), self.ordering.form)
+        if self.ordering.name == "gram_schmidt_regulariser":
+            # The paper's J has no ½ here, unlike the asymmetric regulariser.
+            fn = regularisers.asymmetric_off_diagonal
+            total = total + weight * 2 * fn(x, W, y, sigma.detach().squeeze(-2))
+        if self.trains_sigma and self.sigma.l2:
+            total = total + self.sigma.l2 * sigma.square().sum((-2, -1))
+        return total
+
+    @property
+    def adds_triangle(self) -> bool:
+        """An objective with a triangular form of its own was replaced by it; any other gets the term added."""
+        return self.objective.name not in ("latent_wtw_triangular", "gha")
+
+    def _second(
+        self, state: State, leaves: dict[str, Tensor], y: Tensor, h: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """The second layer of linear ICA: its objective on x[WΣ⁻¹]sg, with V in the place of W."""
+        assert self.second is not None
+        whitened = y / rows(state["sigma"])
+        V = leaves["V"]
+        given = {"h": h, "sigma": torch.ones_like(rows(state["sigma"]))}
+        return self.second.fn(whitened, V, whitened @ V, **{n: given[n] for n in self.second.needs})
+
+    # ---- σ, a, c at this step ----
+
+    def current_sigma(self, state: State, y: Tensor) -> Tensor:
+        """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
+        rule = self.sigma.name
+        if rule == "batch":
+            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon))
+        elif rule == "ema":
+            variance = sigma_rules.ema_update_(state["variance"], y, self.sigma.momentum)
+            state["sigma"].copy_((variance + self.sigma.epsilon).sqrt_())
+        return state["sigma"]
+
+    def current_a(self, state: State, z: Tensor) -> Any:
+        """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
+        if self.automatic_a and not self.trains_a:
+            automatic.advance_(state, z, self.sigma.momentum)
+        if "a" in state:
+            return rows(state["a"])
+        return 1.0 if isinstance(self.nonlinearity.a, str) else self.nonlinearity.a
+
+    @property
+    def current_c(self) -> Any:
+        c = self.nonlinearity.c
+        return None if c == "adaptive" else c
+
+    # ---- after a step, and at the end ----
+
+    def constrain(self, state: State) -> None:
+        """Apply the constraints in place."""
+        with torch.no_grad():
+            fn = constraints.REGISTRY[self.constraint]
+            if fn is not constraints.none:
+                state[self.trained].copy_(fn(state[self.trained]))
+            if self.second:
+                state["V"].copy_(constraints.REGISTRY[self.model.second_constraint](state["V"]))
+            if self.trains_sigma:
+                state["sigma"].clamp_(min=SMALLEST_SIGMA)
+            if self.trains_a:
+                state["a"].clamp_(min=SMALLEST_A)
+
+    def result(self, state: State, covariance: Tensor | np.ndarray) -> Solution:
+        """The Solution of one run (no leading dimension); covariance (p, p) of the standardised data, float64."""
+        C = np.asarray(covariance, np.float64)
+        values = {name: np.asarray(v.detach().cpu(), np.float64) for name, v in state.items()}
+        extra = {n: values[n] for n in ("a",) if n in values and values[n].ndim}
+        if self.trains_sigma:
+            extra["trained_sigma"] = values["sigma"]
+        if self.trained == "W":
+            W = self.effective(state["W"].detach()).cpu().numpy()
+            return finalise(W, C, values.get("V") if self.second else None, extra=extra)
+        V = self.effective(state["V"].detach()).cpu().numpy()
+        if self.model.project == "pca":
+            # finalise takes B = WΣ⁻¹V; here y = xEV, so the std goes into V.
+            V = deviations(values["W"], C)[:, None] * V
+        return finalise(values["W"], C, V, extra=extra)
+
+
+def build(cfg: Any) -> Any:
+    """The method of a whole configuration (cfg.model, .nonlinearity, .sigma, .constraint, .ordering, .regularisers).
+
+    Returns a Method (kind "trained") or a direct.DirectMethod (kind "direct"). Raises InputError, one line, where the
+    pieces make no sense together.
+    """
+    if cfg.model.kind == "direct":
+        from sigmapca_cli.methods.direct import DirectMethod
+
+        return DirectMethod.build(cfg)
+    terms = normalise_regularisers(getattr(cfg, "regularisers", None))
+    objective, second = check(cfg, terms)
+    h = nonlinearities.REGISTRY[cfg.nonlinearity.name]
+    one = cfg.nonlinearity.derivative == "one"
+    return Method(
+        name=cfg.model.name,
+        model=cfg.model,
+        objective=objective,
+        second=second,
+        nonlinearity=cfg.nonlinearity,
+        sigma=cfg.sigma,
+        constraint=cfg.constraint.name,
+        ordering=cfg.ordering,
+        terms=terms,
+        h_value=nonlinearities.derivative_one_value(h) if one else h,
+        h_graph=nonlinearities.derivative_one(h) if one else h,
+    )
+
+
+__all__ = ["OBJECTIVES", "Gradients", "Method", "State", "build"]

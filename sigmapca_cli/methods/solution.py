@@ -1,0 +1,74 @@
+"""What every method answers with: filters in order, signs fixed, an encoder of unit variance and its left inverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Solution:
+    """W (p, k) filters by decreasing σ; sigma (k,) the data's std of xW; encoder B (p, k): xB has unit variance;
+    decoder (k, p): left inverse of the encoder, xB·decoder the reconstruction; rotation V (k, k) for ICA only."""
+
+    W: Array
+    sigma: Array
+    encoder: Array
+    decoder: Array
+    rotation: Array | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def deviations(W: Array, C: Array) -> Array:
+    """√diag(WᵀCW), exact on the data: (p, k), (p, p) -> (k,)."""
+    return np.sqrt(np.clip(np.einsum("pk,pk->k", W, C @ W), 0, None))
+
+
+def signed(W: Array) -> Array:
+    """Signs (k,) that make the entry of largest |value| of each column positive; ties go to the first entry.
+
+    Entries within a rounding error of the largest count as ties, so that two runs of one solution agree.
+    """
+    size = np.abs(W)
+    first = np.argmax(size >= size.max(axis=0, keepdims=True) * (1 - 1e-6), axis=0)
+    signs = np.sign(W[first, np.arange(W.shape[1])])
+    return np.where(signs == 0, 1.0, signs)
+
+
+def standardise(B: Array, C: Array) -> Array:
+    """B with columns scaled so that xB has unit variance; a column without variance becomes zero, not NaN."""
+    sigma = deviations(B, C)
+    alive = sigma > sigma.max(initial=0.0) * 1e-10
+    return np.where(alive, B / np.where(alive, sigma, 1.0), 0.0)
+
+
+def finalise(
+    W: Any, C: Any, V: Any = None, order: bool = True, extra: dict[str, Any] | None = None
+) -> Solution:
+    """The Solution of filters W (p, k) on data of covariance C (p, p), in float64.
+
+    Filters by decreasing σ, signs fixed. With a rotation V (k, k), B = WΣ⁻¹V: its columns are ordered by the std of
+    their projection after normalising them to unit norm (paper, ordering of ICA components), and V is permuted and
+    signed with them. The norms of W are kept as they were trained.
+    """
+    W, C = np.array(W, np.float64), np.asarray(C, np.float64)
+    sigma = deviations(W, C)
+    by_sigma = np.argsort(-sigma, kind="stable") if order else np.arange(W.shape[1])
+    signs = signed(W[:, by_sigma])
+    W, sigma = W[:, by_sigma] * signs, sigma[by_sigma]
+    encoder = standardise(W, C)
+    if V is not None:
+        V = np.array(V, np.float64)[by_sigma] * signs[:, None]
+        encoder = encoder @ V
+        norm = np.linalg.norm(encoder, axis=0)
+        spread = deviations(encoder / np.where(norm > 0, norm, 1.0), C)
+        by_spread = np.argsort(-spread, kind="stable") if order else np.arange(V.shape[1])
+        flips = signed(encoder[:, by_spread])
+        V, encoder = V[:, by_spread] * flips, standardise(encoder[:, by_spread] * flips, C)
+    decoder = np.linalg.pinv(encoder)
+    return Solution(W, sigma, encoder, decoder, V, dict(extra or {}))
