@@ -1,7 +1,9 @@
-"""`a=auto`: each component's a follows the sign of its non-Gaussianity, 3 where super-, 0.8 where sub-Gaussian.
+"""`a=auto`: each component's a follows the sign of its non-Gaussianity, 3 where super-, 0.8 where sub-
+Gaussian.
 
-The statistic is E|z|, √(2/π) = 0.798 for a Gaussian of unit variance, less for heavy tails (Laplace 0.707), more for
-light ones (uniform 0.866). It grows with |z| only, so a heavy tail cannot swing it as it swings a sample kurtosis.
+The statistic is E|z|, √(2/π) = 0.798 for a Gaussian of unit variance, less for heavy tails (Laplace 0.707),
+more for light ones (uniform 0.866). It grows with |z| only, so a heavy tail cannot swing it as it swings a
+sample kurtosis.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ def start(sigma: Tensor) -> dict[str, Tensor]:
 
 
 def advance_(state: dict[str, Tensor], z: Tensor, momentum: float) -> None:
-    """E|z|/√E z² of the batch into the moving average, then a from its side of the Gaussian value, in place."""
+    """E|z|/√E z² of the batch into the moving average, then a from its side of the Gaussian value, in
+    place.
+    """
     moment = z.abs().mean(-2) / z.square().mean(-2).sqrt().clamp_min(1e-12)
     state["abs_z"].mul_(momentum).add_(moment, alpha=1 - momentum)
     state["a"].copy_(torch.where(state["abs_z"] > GAUSSIAN, SUB, SUPER))

@@ -82,7 +82,7 @@ def _check_nonlinearity(cfg: Any, objective: Objective) -> None:
         )
     if name == "sign" and objective.differentiates_h and cfg.nonlinearity.derivative != "one":
         raise InputError(
-            "nonlinearity=sign: its derivative is 0, nothing would be learned; set nonlinearity.derivative=one"
+            "nonlinearity=sign: its derivative is 0, nothing is learned; set nonlinearity.derivative=one"
         )
     if name == "trainable_scaled_tanh" and not objective.differentiates_h:
         raise InputError(

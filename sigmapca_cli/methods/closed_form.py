@@ -1,4 +1,6 @@
-"""The gradient of the main loss by hand, the one that runs for hours; tested against autograd of `objectives.main`."""
+"""The gradient of the main loss by hand, the one that runs for hours; tested against autograd of
+`objectives.main`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ Buffers = dict[str, Tensor]
 
 
 def _buffer(buffers: Buffers | None, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-    """The buffer of that name, made on first use and again when the batch is shorter; None without buffers."""
+    """The buffer of that name, made on first use and again when the batch is shorter; None without
+    buffers.
+    """
     if buffers is None:
         return None
     held = buffers.get(name)
@@ -34,9 +38,10 @@ def main_gradient(
 
         ∂L/∂W = 2E[xᵀ((h(z)σ WᵀW − y) ⊙ h′(z))],  L = E‖x‖² − 2E⟨ŷ, y⟩ + E⟨ŷ WᵀW, ŷ⟩ with ŷ = h(z)σ
 
-    Shapes x (…, b, p), W (…, p, k), y, h, dh (…, b, k), sigma (…, 1, k) -> (…), (…, p, k). With `centred` False y is
-    taken about the batch's mean already while x is not: centring the (b, k) factor gives the same outer product as
-    centring x, (x − x̄)ᵀG = xᵀ(G − Ḡ), and spares a pass over (b, p). `h` and `dh` are overwritten.
+    Shapes x (…, b, p), W (…, p, k), y, h, dh (…, b, k), sigma (…, 1, k) -> (…), (…, p, k). With
+    `centred` False y is taken about the batch's mean already while x is not: centring the (b, k) factor
+    gives the same outer product as centring x, (x − x̄)ᵀG = xᵀ(G − Ḡ), and spares a pass over (b, p).
+    `h` and `dh` are overwritten.
     """
     b, k = y.shape[-2:]
     gram = torch.matmul(W.mT, W, out=_buffer(buffers, "gram", (*W.shape[:-2], k, k), W))

@@ -66,7 +66,9 @@ CENTRINGS = ("batch", "data", "noncentred", "noncentred_mean")
 
 @dataclass
 class ModelConfig:
-    """A method: its objective and the numbers in it. `project` puts PCA or whitening in front and trains V, not W."""
+    """A method: its objective and the numbers in it. `project` puts PCA or whitening in front and trains
+    V, not W.
+    """
 
     name: str = "nlpca"
     family: str = "nonlinear_pca"
@@ -102,7 +104,9 @@ class ModelConfig:
 
 @dataclass
 class NonlinearityConfig:
-    """h; `a` scales tanh and clips hard_tanh, `c` scales asymmetric (a number, or adaptive: 1/std(tanh z))."""
+    """h; `a` scales tanh and clips hard_tanh, `c` scales asymmetric (a number, or adaptive: 1/std(tanh
+    z)).
+    """
 
     name: str = "scaled_tanh"
     a: Any = "${a}"

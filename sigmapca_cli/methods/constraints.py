@@ -1,4 +1,4 @@
-"""What is done to W (…, p, k) after each step, each a function W -> W, and the weight-norm parametrisation."""
+"""What is done to W (…, p, k) after each step, each a function W -> W; and weight norm, a parametrisation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ def unit_norm(W: Tensor) -> Tensor:
 
 
 def symmetric(W: Tensor, iterations: int = 100) -> Tensor:
-    """W ← 3/2 W − 1/2 W WᵀW to convergence: the polar factor W(WᵀW)^−½, no column favoured  (paper, symmetric).
+    """W ← 3/2 W − 1/2 W WᵀW to convergence: the polar factor W(WᵀW)^−½, no column favoured  (paper,
+    symmetric).
 
-    Unit columns alone do not bound the singular values by 1 (two parallel columns give √2, k of them √k), and the
-    iteration needs them below √3: W is divided by √‖WᵀW‖∞ as well, which leaves the polar factor as it is.
+    Unit columns alone do not bound the singular values by 1 (two parallel columns give √2, k of them
+    √k), and the iteration needs them below √3: W is divided by √‖WᵀW‖∞ as well, which leaves the polar
+    factor as it is.
     """
     W = unit_norm(W)
     gram = W.mT @ W
@@ -40,14 +42,19 @@ def symmetric(W: Tensor, iterations: int = 100) -> Tensor:
 
 
 def gram_schmidt(W: Tensor) -> Tensor:
-    """Orthonormal columns, column j made orthogonal to the columns before it: QR with a positive diagonal of R."""
+    """Orthonormal columns, column j made orthogonal to the columns before it: QR with a positive
+    diagonal of R.
+    """
     Q, R = torch.linalg.qr(W)
     signs = torch.sign(R.diagonal(dim1=-2, dim2=-1))
     return Q * torch.where(signs == 0, 1.0, signs)[..., None, :]
 
 
 def weight_norm_gradient(W: Tensor, gradient: Tensor) -> Tensor:
-    """∂L/∂w from ∂L/∂ŵ where ŵ = w/‖w‖: (I − ŵŵᵀ)∂L/∂ŵ / ‖w‖, per column  (paper, differentiable normalisation)."""
+    """∂L/∂w from ∂L/∂ŵ where ŵ = w/‖w‖: (I − ŵŵᵀ)∂L/∂ŵ / ‖w‖, per column
+
+    (paper, differentiable normalisation).
+    """
     norm = torch.linalg.vector_norm(W, dim=-2, keepdim=True).clamp_min(torch.finfo(W.dtype).tiny)
     unit = W / norm
     return (gradient - unit * (unit * gradient).sum(-2, keepdim=True)) / norm

@@ -1,4 +1,6 @@
-"""Methods without a training loop: eigenvectors, closed forms, and the peers' algorithms on the projected data."""
+"""Methods without a training loop: eigenvectors, closed forms, and the peers' algorithms on the projected
+data.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,6 @@ class DirectMethod:
     name: str
     model: Any
     algorithm: Callable[[Any, Any], Solution]
-    cfg: Any
     kind: str = "direct"
 
     @classmethod
@@ -41,23 +42,24 @@ class DirectMethod:
             raise InputError(f"ordering={cfg.ordering.name}: {cfg.model.name} is ordered by variance already")
         if name == "picard":
             _picard()
-        return cls(cfg.model.name, cfg.model, ALGORITHMS[name], cfg)
+        return cls(cfg.model.name, cfg.model, ALGORITHMS[name])
 
-    def fit(self, source: Any) -> Solution:
+    def fit(self, cfg: Any, source: Any) -> Solution:
         """Fit on a Source (rows standardised, blocks and covariance streamed)."""
-        return self.algorithm(self.cfg, source)
+        return self.algorithm(cfg, source)
 
 
 def fit(cfg: Any, source: Any) -> Solution:
     """Build and fit: the Solution of a direct method on a source."""
-    return DirectMethod.build(cfg).fit(source)
+    return DirectMethod.build(cfg).fit(cfg, source)
 
 
 # ---- eigenvectors ----
 
 
 def leading(C: Array, k: int) -> tuple[Array, Array, Array, int]:
-    """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the numerical rank.
+    """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the
+    numerical rank.
 
     The rank counts eigenvalues above p·ε·max, a threshold that scales with the data.
     """
@@ -70,7 +72,10 @@ def leading(C: Array, k: int) -> tuple[Array, Array, Array, int]:
 
 
 def pca_svd(cfg: Any, source: Any) -> Solution:
-    """W = k leading eigenvectors of C = E(xᵀx), σ = √eigenvalues  (linear table, row 1). Exact, float64, streamed."""
+    """W = k leading eigenvectors of C = E(xᵀx), σ = √eigenvalues
+
+    (linear table, row 1). Exact, float64, streamed.
+    """
     _, C = source.covariance()
     W, _, values, rank = leading(C, cfg.k)
     if rank < cfg.k:
@@ -81,7 +86,8 @@ def pca_svd(cfg: Any, source: Any) -> Solution:
 def ppca(cfg: Any, source: Any) -> Solution:
     """Maximum likelihood of x = yA + λε (paper, probabilistic PCA; Tipping and Bishop 1999), in closed form.
 
-    λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table has it.
+    λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table
+    has it.
     """
     _, C = source.covariance()
     W, kept, values, rank = leading(C, cfg.k)
@@ -94,10 +100,11 @@ def ppca(cfg: Any, source: Any) -> Solution:
 
 
 def factor_analysis(cfg: Any, source: Any) -> Solution:
-    """scikit-learn's FactorAnalysis (paper, factor analysis): x = yA + ε, ε with its own variance in every feature.
+    """scikit-learn's FactorAnalysis (paper, factor analysis): x = yA + ε, ε with its own variance in
+    every feature.
 
-    The likelihood sees the covariance only: 2p rows ±√p·C^½ have exactly it, and stand in for the data. The encoder is
-    the posterior mean, x ↦ xΨ⁻¹Aᵀ(I + AΨ⁻¹Aᵀ)⁻¹, scaled to unit variance.
+    The likelihood sees the covariance only: 2p rows ±√p·C^½ have exactly it, and stand in for the data.
+    The encoder is the posterior mean, x ↦ xΨ⁻¹Aᵀ(I + AΨ⁻¹Aᵀ)⁻¹, scaled to unit variance.
     """
     from sklearn.decomposition import FactorAnalysis
     from sklearn.exceptions import ConvergenceWarning
@@ -126,7 +133,9 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
 
 
 def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
-    """(P (p, k), x P (n, k) of unit variance in float64, C): rows are read block by block, only (n, k) is held."""
+    """(P (p, k), x P (n, k) of unit variance in float64, C): rows are read block by block, only (n, k)
+    is held.
+    """
     mean, C = source.covariance()
     W, values, _, rank = leading(C, cfg.k)
     if rank < cfg.k:
@@ -139,7 +148,9 @@ def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
 
 
 def fastica(cfg: Any, source: Any) -> Solution:
-    """scikit-learn's FastICA after our own whitening; filters of unit norm, by the std of their projections."""
+    """scikit-learn's FastICA after our own whitening; filters of unit norm, by the std of their
+    projections.
+    """
     from sklearn.decomposition import FastICA
     from sklearn.exceptions import ConvergenceWarning
 
@@ -201,7 +212,9 @@ def _unit(B: Array) -> Array:
 
 
 def _unmixing(B: Array, C: Array, extra: dict[str, Any]) -> Solution:
-    """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA ordering)."""
+    """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA
+    ordering).
+    """
     return finalise(_unit(standardise(B, C)), C, extra=extra)
 
 

@@ -1,4 +1,6 @@
-"""A method composed of its pieces: state, gradient, constraint, result. Everything that changes lives in the state."""
+"""A method composed of its pieces: state, gradient, constraint, result. Everything that changes lives in the
+state.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from torch import Tensor
 from sigmapca_cli.methods import automatic, closed_form, constraints, nonlinearities, regularisers
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
-from sigmapca_cli.methods.notation import E, linear_weights, per_run, sq
+from sigmapca_cli.methods.notation import E, linear_weights, sq
 from sigmapca_cli.methods.objectives import ordering_triangle
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
@@ -23,8 +25,9 @@ State = dict[str, Tensor]
 Gradients = dict[str, Tensor]
 
 SMALLEST_SIGMA = 1e-3
-"""A trained σ is clamped to this after each step (errata 5): a log parametrisation would grow exponentially under Adam
-where the paper's loss lets σ grow, a clamp keeps its linear growth. A trained a is treated alike."""
+"""A trained σ is clamped to this after each step (errata 5): a log parametrisation would grow exponentially
+under Adam where the paper's loss lets σ grow, a clamp keeps its linear growth. A trained a is treated
+alike."""
 SMALLEST_A = 1e-2
 
 
@@ -35,7 +38,9 @@ def rows(v: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Method:
-    """A trained method. Tensors may carry leading dimensions, one for a sweep of runs; each run's gradient is its own."""
+    """A trained method. Tensors may carry leading dimensions, one for a sweep of runs; each run's
+    gradient is its own.
+    """
 
     name: str
     model: Any
@@ -79,7 +84,9 @@ class Method:
 
     @property
     def tangent_parameters(self) -> tuple[str, ...]:
-        """Those whose columns are held at unit norm: only their gradients may be made tangent to the spheres."""
+        """Those whose columns are held at unit norm: only their gradients may be made tangent to the
+        spheres.
+        """
         first = [self.trained] if self.constraint in constraints.UNIT_NORM else []
         second = ["V"] if self.second and self.model.second_constraint in constraints.UNIT_NORM else []
         return (*first, *second)
@@ -113,7 +120,9 @@ class Method:
         return state
 
     def begin_epoch(self, state: State, covariance: Tensor | np.ndarray) -> None:
-        """Refresh what is exact over the data of covariance C (p, p): σ under the rule `data`, and the projection."""
+        """Refresh what is exact over the data of covariance C (p, p): σ under the rule `data`, and
+        the projection.
+        """
         C = torch.as_tensor(covariance)
         if self.trained == "V":
             values, vectors = torch.linalg.eigh(C.to(torch.float64))
@@ -147,10 +156,12 @@ class Method:
         generator: torch.Generator | None = None,
         buffers: closed_form.Buffers | None = None,
     ) -> tuple[Tensor, Gradients]:
-        """Loss (…), nan where the paper gives an update only, and the gradient of every parameter (−ΔW of an update).
+        """Loss (…), nan where the paper gives an update only, and the gradient of every parameter
+        (−ΔW of an update).
 
-        x (b, p) or (…, b, p). Advances what follows the data in the state (EMA of σ, statistics of a), in place.
-        `buffers` is a dict that the caller keeps between steps: the hot path then allocates next to nothing.
+        x (b, p) or (…, b, p). Advances what follows the data in the state (EMA of σ, statistics of
+        a), in place. `buffers` is a dict that the caller keeps between steps: the hot path then
+        allocates next to nothing.
         """
         if self.trained == "V":
             with torch.no_grad():
@@ -183,7 +194,7 @@ class Method:
         h, dh = self.h_value(z, self.current_a(state, z), self.current_c)
         # An identity h is z itself, which the closed form overwrites: it is not needed again.
         loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, centred, buffers)
-        return loss, {"W" if self.trained == "W" else "V": grad}
+        return loss, {self.trained: grad}
 
     def _by_autograd(
         self, state: State, x: Tensor, generator: torch.Generator | None
@@ -196,10 +207,9 @@ class Method:
         with torch.enable_grad():
             loss, update = self._objective(state, leaves, x, generator)
             names = list(leaves)
+            found: tuple[Tensor | None, ...] = (None,) * len(names)
             if loss.requires_grad:
                 found = torch.autograd.grad(loss.sum(), [leaves[n] for n in names], allow_unused=True)
-            else:
-                found = (None,) * len(names)
         grads = {n: torch.zeros_like(state[n]) if g is None else g for n, g in zip(names, found, strict=True)}
         loss = loss.detach()
         if update is not None:
@@ -269,7 +279,9 @@ class Method:
 
     @property
     def adds_triangle(self) -> bool:
-        """An objective with a triangular form of its own was replaced by it; any other gets the term added."""
+        """An objective with a triangular form of its own was replaced by it; any other gets the term
+        added.
+        """
         return self.objective.name not in ("latent_wtw_triangular", "gha")
 
     def _second(
@@ -323,7 +335,9 @@ class Method:
                 state["a"].clamp_(min=SMALLEST_A)
 
     def result(self, state: State, covariance: Tensor | np.ndarray) -> Solution:
-        """The Solution of one run (no leading dimension); covariance (p, p) of the standardised data, float64."""
+        """The Solution of one run (no leading dimension); covariance (p, p) of the standardised
+        data, float64.
+        """
         C = np.asarray(covariance, np.float64)
         values = {name: np.asarray(v.detach().cpu(), np.float64) for name, v in state.items()}
         extra = {n: values[n] for n in ("a",) if n in values and values[n].ndim}
@@ -340,10 +354,11 @@ class Method:
 
 
 def build(cfg: Any) -> Any:
-    """The method of a whole configuration (cfg.model, .nonlinearity, .sigma, .constraint, .ordering, .regularisers).
+    """The method of a whole configuration (cfg.model, .nonlinearity, .sigma, .constraint, .ordering,
+    .regularisers).
 
-    Returns a Method (kind "trained") or a direct.DirectMethod (kind "direct"). Raises InputError, one line, where the
-    pieces make no sense together.
+    Returns a Method (kind "trained") or a direct.DirectMethod (kind "direct"). Raises InputError, one
+    line, where the pieces make no sense together.
     """
     if cfg.model.kind == "direct":
         from sigmapca_cli.methods.direct import DirectMethod

@@ -1,7 +1,7 @@
 """The nonlinearities h and their derivatives; every function maps z (…, b, k) to (h(z), h′(z)).
 
-`a` and `c` are numbers, or tensors that broadcast against z. A derivative that is 1 everywhere is the number 1.0,
-so that the hot path can skip the product.
+`a` and `c` are numbers, or tensors that broadcast against z. A derivative that is 1 everywhere is the number
+1.0, so that the hot path can skip the product.
 """
 
 from __future__ import annotations
@@ -29,13 +29,19 @@ def scaled_tanh(z: Tensor, a: Any = 4.0, c: Any = None) -> Pair:
 
 
 def hard_tanh(z: Tensor, a: Any = 2.0, c: Any = None) -> Pair:
-    """h = clip(z, −a, a), h′ = 1 inside and 0 outside  (nonlinear table, row 11; errata: clip(z, …), not clip(0, …))."""
+    """h = clip(z, −a, a), h′ = 1 inside and 0 outside
+
+    (nonlinear table, row 11; errata: clip(z, …), not clip(0, …)).
+    """
     h = torch.minimum(torch.maximum(z, z.new_zeros(()) - a), z.new_zeros(()) + a)
     return h, (z.abs() < a).to(z.dtype)
 
 
 def asymmetric(z: Tensor, a: Any = 1.0, c: Any = 1.6) -> Pair:
-    """h = c·tanh z, h′ = c(1 − tanh² z); c = None means 1/std(tanh z) over the batch, held constant  (rows 12, 13)."""
+    """h = c·tanh z, h′ = c(1 − tanh² z); c = None means 1/std(tanh z) over the batch, held constant
+
+    (rows 12, 13).
+    """
     t = torch.tanh(z)
     if c is None:
         c = 1 / t.detach().std(-2, correction=0, keepdim=True).clamp_min(1e-12)

@@ -1,7 +1,9 @@
-"""The losses, one pure function each: (x (…, b, p), W (…, p, k), y = xW, …) -> (…), mean over the batch of ‖·‖² over features.
+"""The losses, one pure function each: (x (…, b, p), W (…, p, k), y = xW, …) -> (…), mean over the batch of
+‖·‖² over features.
 
-`h` is a function z -> h(z) whose backward pass is h′ (or 1); `sigma` (…, 1, k) is a constant of the gradient unless
-it is trained; `lam` (k,) are the weights λ; `mask` (b, k) a nested mask; `alpha`, `beta` numbers or (…).
+`h` is a function z -> h(z) whose backward pass is h′ (or 1); `sigma` (…, 1, k) is a constant of the gradient
+unless it is trained; `lam` (k,) are the weights λ; `mask` (b, k) a nested mask; `alpha`, `beta` numbers or
+(…).
 """
 
 from __future__ import annotations
@@ -91,7 +93,10 @@ def main_weighted_latent(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, l
 
 
 def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
-    """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + [μ_y]sg)[Wᵀ]sg‖², μ_y the batch's mean, added back as a constant  (paper, non-centred)."""
+    """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + [μ_y]sg)[Wᵀ]sg‖², μ_y the batch's mean, added back as a constant
+
+    (paper, non-centred).
+    """
     mean = y.mean(-2, keepdim=True)
     return E(sq(x - (h((y - mean) / sigma) * sigma + sg(mean)) @ sg(W).mT))
 
@@ -103,7 +108,10 @@ def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -
 
 
 def main_scaled_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
-    """Main loss + E‖x − [h(xWΣ⁻¹)Σ]sgWᵀ‖²/‖Σ‖₂, ‖Σ‖₂ the largest σ  (paper, modified decoder contribution)."""
+    """Main loss + E‖x − [h(xWΣ⁻¹)Σ]sgWᵀ‖²/‖Σ‖₂, ‖Σ‖₂ the largest σ
+
+    (paper, modified decoder contribution).
+    """
     decoder = E(sq(x - sg(h(y / sigma) * sigma) @ W.mT))
     return main(x, W, y, h, sigma) + decoder / sg(sigma).amax(-1).squeeze(-1)
 
@@ -158,7 +166,10 @@ def symmetric_off_diagonal_sigma(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: T
 
 
 def ordering_triangle(W: Tensor, y: Tensor, hs: Tensor, sigma: Tensor, form: str) -> Tensor:
-    """sum(W ⊙ [W triu(M)]sg) for the six M of the paper; `hs` is h(z).  Gradient: W triu(M)  (triangular weight update)."""
+    """sum(W ⊙ [W triu(M)]sg) for the six M of the paper; `hs` is h(z).  Gradient: W triu(M)
+
+    (triangular weight update).
+    """
     z = y / sigma
     left, right = {
         "hs_h": (hs * sigma, hs),

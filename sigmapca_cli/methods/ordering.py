@@ -1,4 +1,6 @@
-"""Orderings by index: the masks of nested dropout; which objective an ordering turns another into is in `registry`."""
+"""Orderings by index: the masks of nested dropout; which objective an ordering turns another into is in
+`registry`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from torch import Tensor
 
 
 def nested_mask(b: int, k: int, rho: float, like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Masks (b, k), one a row: the first j components are kept, p(j) = ρ^(j−1)(1 − ρ), what lies beyond k counts as k."""
+    """Masks (b, k), one a row: the first j components are kept, p(j) = ρ^(j−1)(1 − ρ), what lies beyond
+    k counts as k.
+    """
     u = torch.rand(b, 1, generator=generator, dtype=torch.float64, device=like.device)
     last = (torch.log1p(-u) / math.log(rho)).floor()
     index = torch.arange(k, dtype=torch.float64, device=like.device)

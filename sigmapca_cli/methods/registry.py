@@ -1,4 +1,6 @@
-"""The objectives by name: the function, what it needs, and the objective that an ordering or a centring makes of it."""
+"""The objectives by name: the function, what it needs, and the objective that an ordering or a centring
+makes of it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from sigmapca_cli.methods import updates as U
 
 @dataclass(frozen=True)
 class Objective:
-    """One row: `kind` loss or update; `needs` of h, sigma, lam, mask, alpha, beta; `becomes`: option -> objective."""
+    """One row: `kind` loss or update; `needs` of h, sigma, lam, mask, alpha, beta; `becomes`: option ->
+    objective.
+    """
 
     name: str
     kind: str

@@ -1,4 +1,6 @@
-"""The rules for σ, the standard deviations that the loss holds constant (paper, mean and variance of data; EMA)."""
+"""The rules for σ, the standard deviations that the loss holds constant (paper, mean and variance of data;
+EMA).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def batch_sigma(y: Tensor, epsilon: float) -> Tensor:
 
 
 def ema_update_(variance: Tensor, y: Tensor, momentum: float) -> Tensor:
-    """v ← m·v + (1 − m)·var(y), in place; m weighs the past, the variance is biased (1 and 9 give 1.08 at 0.99)."""
+    """v ← m·v + (1 − m)·var(y), in place; m weighs the past, the variance is biased (1 and 9 give 1.08
+    at 0.99).
+    """
     return variance.mul_(momentum).add_(batch_variance(y), alpha=1 - momentum)
 
 

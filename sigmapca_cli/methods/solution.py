@@ -1,4 +1,6 @@
-"""What every method answers with: filters in order, signs fixed, an encoder of unit variance and its left inverse."""
+"""What every method answers with: filters in order, signs fixed, an encoder of unit variance and its left
+inverse.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ Array = NDArray[np.float64]
 
 @dataclass
 class Solution:
-    """W (p, k) filters by decreasing σ; sigma (k,) the data's std of xW; encoder B (p, k): xB has unit variance;
-    decoder (k, p): left inverse of the encoder, xB·decoder the reconstruction; rotation V (k, k) for ICA only."""
+    """W (p, k) filters by decreasing σ; sigma (k,) the data's std of xW; encoder B (p, k): xB has unit
+    variance; decoder (k, p): left inverse of the encoder, xB·decoder the reconstruction; rotation V (k,
+    k) for ICA only."""
 
     W: Array
     sigma: Array
@@ -52,9 +55,9 @@ def finalise(
 ) -> Solution:
     """The Solution of filters W (p, k) on data of covariance C (p, p), in float64.
 
-    Filters by decreasing σ, signs fixed. With a rotation V (k, k), B = WΣ⁻¹V: its columns are ordered by the std of
-    their projection after normalising them to unit norm (paper, ordering of ICA components), and V is permuted and
-    signed with them. The norms of W are kept as they were trained.
+    Filters by decreasing σ, signs fixed. With a rotation V (k, k), B = WΣ⁻¹V: its columns are ordered by
+    the std of their projection after normalising them to unit norm (paper, ordering of ICA components),
+    and V is permuted and signed with them. The norms of W are kept as they were trained.
     """
     W, C = np.array(W, np.float64), np.asarray(C, np.float64)
     sigma = deviations(W, C)
@@ -70,5 +73,5 @@ def finalise(
         by_spread = np.argsort(-spread, kind="stable") if order else np.arange(V.shape[1])
         flips = signed(encoder[:, by_spread])
         V, encoder = V[:, by_spread] * flips, standardise(encoder[:, by_spread] * flips, C)
-    decoder = np.linalg.pinv(encoder)
+    decoder: Array = np.asarray(np.linalg.pinv(encoder), np.float64)
     return Solution(W, sigma, encoder, decoder, V, dict(extra or {}))

@@ -1,7 +1,8 @@
-"""The weight updates ΔW that the paper gives without a loss: (x (…, b, p), W (…, p, k), y = xW, …) -> ΔW (…, p, k).
+"""The weight updates ΔW that the paper gives without a loss: (x (…, b, p), W (…, p, k), y = xW, …) -> ΔW (…,
+p, k).
 
-Means over the batch; the caller steps along +ΔW. Where the paper prints a lower triangle the upper one stands here:
-column j of W is corrected by the columns before it, so that index 0 gets the largest variance.
+Means over the batch; the caller steps along +ΔW. Where the paper prints a lower triangle the upper one
+stands here: column j of W is corrected by the columns before it, so that index 0 gets the largest variance.
 """
 
 from __future__ import annotations
@@ -60,5 +61,8 @@ def easi(x: Tensor, W: Tensor, y: Tensor, h: H, alpha: Any) -> Tensor:
 
 
 def bigradient(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
-    """xᵀh(yΣ⁻¹)Σ, the ascent part; the orthogonality part is a regulariser  (paper, symmetric; Wang and others 1995)."""
+    """xᵀh(yΣ⁻¹)Σ, the ascent part; the orthogonality part is a regulariser
+
+    (paper, symmetric; Wang and others 1995).
+    """
     return outer(x, h(y / sigma) * sigma)
