@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 BUILDERS = {
     "natural": "sigmapca_cli.sources.natural:build",
     "planted": "sigmapca_cli.sources.planted:build",
+    "cifar10": "sigmapca_cli.sources.cifar:build",
+    "cifar100": "sigmapca_cli.sources.cifar:build",
+    "mnist": "sigmapca_cli.sources.mnist:build",
+    "images": "sigmapca_cli.sources.folder:build",
+    "signals": "sigmapca_cli.sources.signals:build",
+    "points": "sigmapca_cli.sources.points:build",
+    "array": "sigmapca_cli.sources.arrays:build",
 }
 
 

@@ -19,7 +19,7 @@ Rows = NDArray[np.float32]
 
 @dataclass
 class Truth:
-    """The known answer: orthonormal filters (p, k) in standardised coordinates, sources (n, k), mixing (p, k)."""
+    """The known answer: orthonormal filters (p, k) in standardised coordinates, sources, mixing (p, k)."""
 
     kind: str
     filters: Array | None = None

@@ -66,6 +66,7 @@ class DataConfig:
     # signals
     variant: str = "distinct_variance"
     duration: float = 8.0  # seconds of t
+    mix: bool = True  # WAV files hold sources to be mixed; false: they are mixtures already
     # points
     distribution: str = "uniform"
     angle: float = 45.0  # degrees

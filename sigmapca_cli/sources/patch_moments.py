@@ -8,7 +8,7 @@ answer in any order of summation.
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
 from sigmapca_cli.sources.statistics import Moments
@@ -21,10 +21,10 @@ def positions(length: int, patch: int, stride: int) -> int:
     return max(0, (length - patch) // stride + 1)
 
 
-def row_products(images: NDArray, patch: int, block: int = 256) -> Array:
-    """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows flattened to W C pixels, 0 beyond the edge."""
+def row_products(images: NDArray, patch: int, block: int = 256, G: Array | None = None) -> Array:
+    """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows of W C pixels, 0 beyond the edge."""
     N, H, W, C = images.shape
-    G = np.zeros((H, patch, W * C, W * C))
+    G = np.zeros((H, patch, W * C, W * C)) if G is None else G
     for start in range(0, N, block):
         flat = images[start : start + block].astype(np.float64).reshape(-1, H * W * C)
         for u in range(H):
@@ -79,6 +79,82 @@ def _pixel_sums(images: NDArray, power: int, pad: int) -> Array:
     return np.pad(total, ((pad, pad), (pad, pad), (0, 0)))
 
 
+# Beyond this many bytes of row products, or this side, another route is cheaper.
+PRODUCT_LIMIT = 2 << 30
+TILE = 32
+
+
+def _rectangle_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
+    """Σ xᵀx over all patches by the cheapest route for this geometry."""
+    _, H, W, C = images.shape
+    side = TILE * stride + patch
+    tiled = max(H, W) > side + patch
+    height, width = (side, side) if tiled else (H, W)
+    products = height * patch * (width * C) ** 2
+    rows, cols = (positions(length + 2 * pad, patch, stride) for length in (H, W))
+    if products * 8 > PRODUCT_LIMIT or products > len(images) * rows * cols * (patch * patch * C) ** 2:
+        return _direct_sums(images, patch, stride, pad)
+    if tiled:
+        return _tiled_sums(images, patch, stride, pad)
+    return second_moment_sums(images, patch, stride, pad)
+
+
+def _direct_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
+    """The same sums by gathering patches in blocks: for few patches, or for very large ones."""
+    C = images.shape[3]
+    p = patch * patch * C
+    M = np.zeros((p, p))
+    size = max(1, (1 << 22) // p)
+    for image in images:
+        padded = np.pad(image, ((pad, pad), (pad, pad), (0, 0)))
+        view = sliding_window_view(padded, (patch, patch), axis=(0, 1))[::stride, ::stride]
+        row, col = np.divmod(np.arange(view.shape[0] * view.shape[1]), view.shape[1])
+        for start in range(0, len(row), size):
+            block = view[row[start : start + size], col[start : start + size]]
+            x = block.transpose(0, 2, 3, 1).reshape(-1, p).astype(np.float64)
+            M += x.T @ x
+    return M
+
+
+def _tiled_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
+    """Large images as small ones: TILE × TILE window positions at a time."""
+    p = patch * patch * images.shape[3]
+    side = (TILE - 1) * stride + patch
+    M = np.zeros((p, p))
+    for image in images:
+        padded = np.pad(image, ((pad, pad), (pad, pad), (0, 0)))
+        rows, cols = (positions(length, patch, stride) for length in padded.shape[:2])
+        full_rows, full_cols = (rows // TILE, cols // TILE) if min(rows, cols) >= TILE else (0, 0)
+        if full_rows:
+            view = sliding_window_view(padded, (side, side), axis=(0, 1))
+            tiles = view[:: TILE * stride, :: TILE * stride][:full_rows, :full_cols]
+            M += _tile_block_sums(tiles.transpose(0, 1, 3, 4, 2), patch, stride)
+        # What is left is an L of fewer than TILE positions along the right and the lower edge.
+        r, c = full_rows * TILE * stride, full_cols * TILE * stride
+        if full_rows * TILE < rows:
+            M += _direct_sums(padded[None, r:], patch, stride, 0)
+        if full_rows and full_cols * TILE < cols:
+            bottom = r - stride + patch
+            M += _direct_sums(padded[None, :bottom, c:], patch, stride, 0)
+    return M
+
+
+def _tile_block_sums(tiles: NDArray, patch: int, stride: int) -> Array:
+    """Sums over a grid of tiles (rows, cols, side, side, C), copied a band of tiles at a time."""
+    band = max(1, 256 // max(1, tiles.shape[1]))
+    side, channels = tiles.shape[2], tiles.shape[4]
+    parts = (
+        np.ascontiguousarray(tiles[i : i + band]).reshape(-1, side, side, channels)
+        for i in range(0, len(tiles), band)
+    )
+    G: Array | None = None
+    for part in parts:
+        G = row_products(part, patch, G=G)
+    assert G is not None
+    shape = (side, patch, side, channels, side, channels)
+    return _sum_windows(G.reshape(shape), TILE, TILE, patch, stride, channels)
+
+
 def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: bool) -> Moments:
     """Biased moments of all patches of images (N, H, W, C), raw units."""
     _, H, W, _ = images.shape
@@ -91,5 +167,5 @@ def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: 
         # A difference this small is rounding: the feature is constant.
         second[second <= 64 * np.finfo(np.float64).eps * square] = 0.0
         return Moments(n, mean, second)
-    sums = second_moment_sums(images, patch, stride, pad)
+    sums = _rectangle_sums(images, patch, stride, pad)
     return Moments(n, mean, sums / n - np.outer(mean, mean))

@@ -18,7 +18,7 @@ PIXEL_EPSILON = 0.01
 
 
 def pixel_unit(dtype: np.dtype) -> float:
-    """Integers are divided by their largest value (255 for bytes), floating point pixels taken as they are."""
+    """Integers are divided by their largest value (255 for bytes), floating point pixels are left alone."""
     return 1.0 / float(np.iinfo(dtype).max) if dtype.kind in "ui" else 1.0
 
 

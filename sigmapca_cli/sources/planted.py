@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 FIRST_STD, DECAY = 3.0, 0.7
 
 
-def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> Array:
+def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> NDArray[np.float64]:
     """(n, k) independent samples with variance 1: Laplace, uniform, or the two in turn ("mixed")."""
     laplace = generator.laplace(scale=1 / np.sqrt(2), size=(n, k))
     if kind == "laplace":
@@ -23,7 +23,7 @@ def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> A
     if kind == "uniform":
         return uniform
     even = np.arange(k) % 2 == 0
-    return np.where(even, laplace, uniform).astype(np.float64)
+    return np.asarray(np.where(even, laplace, uniform), dtype=np.float64)
 
 
 def standard_deviations(k: int, group: int) -> Array:

@@ -1,0 +1,218 @@
+"""Reading a matrix from a file of any common format, recognised by its first bytes; nothing is unpickled."""
+
+import csv
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+
+PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text or type(error).__name__
+
+
+def read_npy(path: Path, cfg: Any) -> NDArray:
+    """A memory map of the file: nothing is read yet."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        text = _reason(error)
+        if "bject" in text or "pickle" in text:
+            raise InputError(f"{path} {PICKLED}") from None
+        raise InputError(f"{path} is truncated or damaged ({text}): write it again") from None
+    except (OSError, EOFError, SyntaxError) as error:
+        raise InputError(f"{path} is truncated or damaged ({_reason(error)}): write it again") from None
+
+
+def _pick(path: Path, names: list[str], wanted: str | None, option: str) -> str:
+    listed = ", ".join(names) or "none"
+    if wanted is not None:
+        if wanted not in names:
+            raise InputError(f"{path} has no {wanted!r}; it has {listed}: give data.{option}=")
+        return wanted
+    if len(names) != 1:
+        raise InputError(f"{path} has {len(names)} arrays ({listed}): choose one with data.{option}=")
+    return names[0]
+
+
+def read_npz(path: Path, cfg: Any) -> NDArray:
+    import zipfile
+    import zlib
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return archive[_pick(path, list(archive.files), cfg.key, "key")]
+    except ValueError as error:
+        if "bject" in str(error):
+            raise InputError(f"{path} {PICKLED}") from None
+        raise InputError(f"{path} is damaged ({_reason(error)}): write it again") from None
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} is truncated or damaged ({_reason(error)}): write it again") from None
+
+
+def read_hdf5(path: Path, cfg: Any) -> Any:
+    """A memory map where the data set lies in one piece, else the open h5py data set."""
+    import h5py
+
+    try:
+        file = h5py.File(path, "r", locking=False)
+    except OSError as error:
+        raise InputError(
+            f"{path} is truncated or no HDF5 file ({_reason(error)[:120]}): write it again"
+        ) from None
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    matrices = [name for name in names if file[name].ndim == 2]
+    wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
+    name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
+    data = file[name]
+    offset = data.id.get_offset()
+    native = data.dtype.kind in "biuf" and not data.compression
+    if offset is not None and native and data.size:
+        file_dtype, shape = data.dtype, data.shape
+        file.close()
+        return np.memmap(path, file_dtype, "r", offset, shape)
+    return data
+
+
+def read_mat(path: Path, cfg: Any) -> NDArray:
+    from scipy.io import loadmat
+
+    try:
+        variables = loadmat(path)
+    except Exception as error:  # scipy raises many types by the kind of damage
+        raise InputError(
+            f"{path} cannot be read as a MATLAB 5 file ({_reason(error)}): save it again"
+        ) from None
+    names = [name for name, value in variables.items() if not name.startswith("__") and np.ndim(value) == 2]
+    value = variables[_pick(path, names, cfg.key, "key")]
+    return value.toarray() if hasattr(value, "toarray") else np.asarray(value)
+
+
+def read_parquet(path: Path, cfg: Any) -> NDArray:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError(f"{path} is Parquet: pip install pyarrow (or sigmapca-cli[parquet])") from None
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:  # pyarrow's own exception types
+        raise InputError(f"{path} is truncated or damaged ({_reason(error)[:120]}): write it again") from None
+    columns = []
+    for name in table.column_names:
+        values = table[name].to_numpy()
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"{path}, column {name!r} is {table[name].type}, not numbers: leave it out")
+        columns.append(values)
+    if not columns:
+        raise InputError(f"{path} has no columns: give a table of numbers")
+    return np.column_stack(columns)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _delimiter(line: str) -> str | None:
+    """Tab, comma or semicolon, whichever the line has most of; None is white space."""
+    best = max("\t,;", key=line.count)
+    return best if best in line else None
+
+
+def _split(line: str, delimiter: str | None) -> list[str]:
+    if delimiter is None:
+        return line.split()
+    return [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
+
+
+def read_text(path: Path, cfg: Any) -> NDArray[np.float64]:
+    """CSV, TSV or columns of numbers; a first line with words is a header unless data.header=no."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            skipped = 0
+            first = file.readline()
+            while first and not first.strip():
+                skipped, first = skipped + 1, file.readline()
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path} is in no known format (npy, npz, csv, h5, parquet, mat): convert it"
+        ) from None
+    if not first:
+        raise InputError(f"{path} is empty: give a file with numbers")
+    delimiter = _delimiter(first)
+    names = _split(first, delimiter)
+    words = not all(_is_number(field) for field in names)
+    header = {"yes": True, "no": False, "auto": words}[cfg.header]
+    skip = skipped + int(header)
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for _ in range(skip):
+                next(file)
+            return np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
+    except (ValueError, StopIteration) as error:
+        raise InputError(_text_message(path, _reason(error), names if header else [], skip)) from None
+
+
+def _text_message(path: Path, reason: str, names: list[str], skip: int) -> str:
+    found = re.search(r"string '(.*)' to float64 at row (\d+), column (\d+)", reason)
+    if found:
+        text, row, column = found[1], int(found[2]), int(found[3])
+        named = f" ({names[column - 1]})" if column <= len(names) else ""
+        what = repr(text) if text.strip() else "an empty field"
+        return (
+            f"{path}, line {row + 1 + skip}, column {column}{named}: {what} is not a number: "
+            f"remove the column, or fill the field"
+        )
+    found = re.search(r"from (\d+) to (\d+) at row (\d+)", reason)
+    if found:
+        line = int(found[3]) + skip
+        return f"{path}, line {line}: {found[2]} fields where the lines before have {found[1]}: mend the line"
+    return f"{path} cannot be read as a table of numbers ({reason}): check the file"
+
+
+SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
+    (b"\x93NUMPY", read_npy),
+    (b"PK\x03\x04", read_npz),
+    (b"PK\x05\x06", read_npz),
+    (b"\x89HDF\r\n\x1a\n", read_hdf5),
+    (b"PAR1", read_parquet),
+    (b"MATLAB 5.0", read_mat),
+)
+BINARY_SUFFIXES = {".npy", ".npz", ".h5", ".hdf5", ".parquet", ".mat"}
+
+
+def read_matrix(path: Path, cfg: Any) -> Any:
+    """The matrix in a file: a numpy array, a memory map or an open h5py data set, not yet checked."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: data=array needs a file (for images: data=images)")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty: write it again")
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head[:2] == b"\x1f\x8b":
+        raise InputError(f"{path} is gzip-compressed: gunzip it first")
+    for signature, reader in SIGNATURES:
+        if head.startswith(signature):
+            return reader(path, cfg)
+    # MATLAB 7.3 files are HDF5 behind a block of 512 bytes.
+    if head.startswith(b"MATLAB 7.3"):
+        logging.getLogger("sigmapca").warning(
+            "%s is MATLAB 7.3 (HDF5): data sets appear transposed, see data.transpose", path
+        )
+        return read_hdf5(path, cfg)
+    if path.suffix.lower() in BINARY_SUFFIXES:
+        raise InputError(f"{path} is not a {path.suffix} file (it starts with {head[:6]!r}): check data.path")
+    return read_text(path, cfg)

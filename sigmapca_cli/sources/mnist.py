@@ -1,0 +1,94 @@
+"""MNIST and its relatives in IDX files, plain or gzipped, whatever their names say."""
+
+import gzip
+import math
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.locate import locate
+from sigmapca_cli.sources.patches import PatchSource, patch_source
+
+STEMS = {"train": "train", "test": "t10k"}
+PLACES = ("mnist", "MNIST", "MNIST/raw")
+TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_idx(path: Path) -> NDArray:
+    """The array in an IDX file: 0 0 type ndim, big-endian sizes, then values; every length is checked."""
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(
+                f"{path} is a truncated or damaged gzip file ({error}): fetch it again"
+            ) from None
+    if len(content) < 4:
+        raise InputError(f"{path} has {len(content)} bytes, no IDX header: fetch it again")
+    magic = int.from_bytes(content[:4], "big")
+    if content[:2] != b"\0\0" or content[2] not in TYPES:
+        raise InputError(f"{path} is not an IDX file: its magic number is {magic}, images have 2051")
+    dtype, ndim = np.dtype(TYPES[content[2]]), content[3]
+    header = 4 + 4 * ndim
+    shape = tuple(int(s) for s in np.frombuffer(content[4:header].ljust(4 * ndim, b"\0"), ">u4"))
+    expected = header + math.prod(shape) * dtype.itemsize
+    if len(content) != expected:
+        state = "truncated" if len(content) < expected else "too long"
+        raise InputError(
+            f"{path} is {state}: {len(content)} bytes where {shape} needs {expected}: fetch it again"
+        )
+    return np.frombuffer(content, dtype, offset=header).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def read_images(path: Path) -> NDArray:
+    images = read_idx(path)
+    if images.ndim != 3:
+        magic = int.from_bytes(bytes([0, 0, 8, images.ndim]), "big")
+        raise InputError(f"{path} holds {images.ndim}-d data (magic number {magic}), not images (2051)")
+    return images
+
+
+def _find(folder: Path, split: str, what: str) -> Path | None:
+    stem = STEMS[split]
+    for separator in ("-", "."):
+        for suffix in ("", ".gz"):
+            candidate = folder / f"{stem}-{what}{separator}idx{3 if what == 'images' else 1}-ubyte{suffix}"
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def load_split(folder: Path, split: str) -> NDArray[np.uint8]:
+    """Images (N, 28, 28) of one split; a labels file beside them must have as many entries."""
+    images_path = _find(folder, split, "images")
+    if images_path is None:
+        other = "test" if split == "train" else "train"
+        hint = f"data.split={other}" if _find(folder, other, "images") else "check data.path"
+        raise InputError(f"{folder} has no {STEMS[split]}-images-idx3-ubyte(.gz) for split {split}: {hint}")
+    images = read_images(images_path)
+    labels_path = _find(folder, split, "labels")
+    if labels_path is not None:
+        labels = read_idx(labels_path)
+        if labels.shape != images.shape[:1]:
+            raise InputError(
+                f"{labels_path} has {labels.shape} labels for {len(images)} images in {images_path.name}"
+            )
+    return images
+
+
+def load(path: Path, split: str) -> NDArray:
+    """Images of an IDX file or of a folder with MNIST's file names."""
+    if path.is_file():
+        return read_images(path)
+    splits = ("train", "test") if split == "all" else (split,)
+    return np.concatenate([load_split(path, each) for each in splits])
+
+
+def build(cfg: Any) -> PatchSource:
+    path = locate("mnist", cfg.path, PLACES, cfg.offline)
+    return patch_source("mnist", load(path, cfg.split), cfg)

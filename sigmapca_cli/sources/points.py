@@ -1,0 +1,35 @@
+"""data=points: a cloud of independent 2-D points, rotated; the smallest problem in which linear PCA fails."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+
+Array = NDArray[np.float64]
+
+
+def cloud(distribution: str, n: int, seed: int) -> Array:
+    """S (n, 2): uniform on ±√2 (variance 2/3), or Laplace with scale 1/√2 (variance 1)."""
+    generator = np.random.RandomState(seed)
+    if distribution == "uniform":
+        return generator.uniform(-np.sqrt(2), np.sqrt(2), size=(n, 2))
+    return generator.laplace(scale=1 / np.sqrt(2), size=(n, 2))
+
+
+def sample(cfg: Any) -> tuple[Array, Truth]:
+    """X = S Rᵀ (n, 2), R the rotation by data.angle degrees; R's columns are the true filters."""
+    angle = np.deg2rad(cfg.angle)
+    R = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    S = cloud(cfg.distribution, 1000 if cfg.n is None else cfg.n, cfg.seed)
+    return S @ R.T, Truth("filters", filters=R, sources=S, mixing=R)
+
+
+def build(cfg: Any) -> MemorySource:
+    X, truth = sample(cfg)
+    part = half_of(len(X), cfg.half)
+    truth.sources = None if truth.sources is None else truth.sources[part]
+    if cfg.standardise != "none" or cfg.whiten != "none":
+        truth.filters, truth.kind = None, "sources"
+    return MemorySource("points", X[part], Standardisation.of(cfg), truth)
