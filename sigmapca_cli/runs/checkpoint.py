@@ -1,10 +1,8 @@
 """Checkpoints: arrays and plain settings in one HDF5 file, without pickle, verified before it is believed.
 
-The file is an HDF5 file followed by the SHA-256 of its bytes. HDF5 ignores what follows its own end, so any
-HDF5 program reads a checkpoint, while `load` hands no damaged byte to the HDF5 library.
+The checksum behind the HDF5 part (see `files`) must be there and hold.
 """
 
-import hashlib
 import io
 import json
 import os
@@ -17,10 +15,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, replace_file, unreadable
-
-MARK = b"\nsha256:"
-TRAILER = len(MARK) + 64
+from sigmapca_cli.runs.files import build, read_whole, replace_file, sealed
 
 
 def save(
@@ -52,9 +47,7 @@ def save(
         for name, value in arrays.items():
             group.create_dataset(name, data=value)
 
-    image = build(fill)
-    digest = hashlib.sha256(image).hexdigest().encode()
-    replace_file(Path(path), image + MARK + digest)
+    replace_file(Path(path), sealed(build(fill)))
 
 
 def load(
@@ -66,11 +59,11 @@ def load(
     another configuration or other data than the hashes given (None: not compared).
     """
     path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    image = _verified(path, content)
+    image, whole = read_whole(path)
+    if not image.startswith(b"\x89HDF"):
+        raise InputError(f"{path}: not a checkpoint (not an HDF5 file)")
+    if not whole:
+        raise InputError(f"{path}: not a whole checkpoint (truncated, or written by another program)")
     with h5py.File(io.BytesIO(image), "r") as file:
         _check(path, dict(file.attrs), config_hash, data_hash)
         tensors: dict[str, np.ndarray] = {}
@@ -81,18 +74,6 @@ def load(
 
         file["tensors"].visititems(visit)
         return tensors, json.loads(file["meta"][()])
-
-
-def _verified(path: Path, content: bytes) -> bytes:
-    """The HDF5 part of the file, once its checksum holds."""
-    if not content.startswith(b"\x89HDF"):
-        raise InputError(f"{path}: not a checkpoint (not an HDF5 file)")
-    image, trailer = content[:-TRAILER], content[-TRAILER:]
-    if not trailer.startswith(MARK):
-        raise InputError(f"{path}: not a whole checkpoint (truncated, or written by another program)")
-    if hashlib.sha256(image).hexdigest().encode() != trailer[len(MARK) :]:
-        raise InputError(f"{path}: damaged checkpoint (its checksum does not hold); start the run afresh")
-    return image
 
 
 def _check(path: Path, attrs: Mapping[str, Any], config_hash: str | None, data_hash: str | None) -> None:

@@ -3,9 +3,14 @@
 An HDF5 file opened for writing is unreadable after a kill at the wrong moment; a file that is replaced is
 not. Building it in memory keeps a full disk away from the HDF5 library, which cannot always close a file
 it failed to write.
+
+After the HDF5 file comes the SHA-256 of its bytes, in text. HDF5 ignores what follows its own end, and drops
+it when another program changes the file: so every HDF5 program reads and edits these files, and ours notices
+a flipped bit before it reaches the HDF5 library, which can turn one into zeros without a word.
 """
 
 import errno
+import hashlib
 import io
 import os
 import tempfile
@@ -15,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 
+MARK = b"\nsha256:"
+TRAILER = len(MARK) + 64
+OPEN_FLAGS = slice(20, 24)  # where version 0 of HDF5's superblock notes an open writer
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -93,12 +100,12 @@ def build(fill: Callable[[h5py.File], Any]) -> bytes:
 
 def edit(path: Path, change: Callable[[h5py.File], Any]) -> None:
     """Apply `change` to a copy of the file and put the copy in its place."""
-    with reading(path):
+    copy = io.BytesIO(read_whole(path)[0])
+    with reading(path):  # says in words what is wrong with the file
         pass
-    copy = io.BytesIO(path.read_bytes())
     with h5py.File(copy, "r+") as file:
         change(file)
-    replace_file(path, copy.getbuffer())
+    replace_file(path, sealed(copy.getvalue()))
 
 
 def _open(path: Path) -> h5py.File:
@@ -137,24 +144,45 @@ def unreadable(path: Path, error: BaseException) -> InputError:
     return InputError(f"{path}: damaged, or not readable as HDF5 ({text[:160]})")
 
 
+def sealed(image: bytes) -> bytes:
+    """The file's bytes with their checksum behind them."""
+    return image + MARK + hashlib.sha256(image).hexdigest().encode()
+
+
+def unsealed(path: Path, content: bytes) -> tuple[bytes, bool]:
+    """(the HDF5 part, whether a checksum vouches for it). InputError where the checksum does not hold."""
+    image, trailer = content[:-TRAILER], content[-TRAILER:]
+    if not trailer.startswith(MARK):
+        return content, False
+    if hashlib.sha256(image).hexdigest().encode() == trailer[len(MARK) :]:
+        return image, True
+    if image[OPEN_FLAGS] != b"\0" * 4:
+        return image, False  # another program has it open for writing, and will drop the checksum on closing
+    raise InputError(f"{path}: damaged file (its checksum does not hold); restore a copy, or run again")
+
+
+def read_whole(path: Path) -> tuple[bytes, bool]:
+    """As `unsealed`, of a file on disk."""
+    try:
+        return unsealed(path, path.read_bytes())
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[h5py.File]:
     """Open `path` for reading; whatever HDF5 reports inside the block becomes a one-line InputError."""
     try:
         with _open(path) as file:
             yield file
-    except (OSError, RuntimeError, KeyError, ValueError, UnicodeDecodeError) as error:
+    except SigmapcaError:
+        raise
+    except Exception as error:  # damaged bytes come out of h5py as almost any type
         raise unreadable(path, error) from error
 
 
 def put(group: h5py.Group, name: str, value: Any) -> h5py.Dataset:
-    """Write `value` at `name`, over what was there; arrays carry a checksum, which every reader verifies."""
+    """Write `value` at `name`, over what was there."""
     if name in group:
         del group[name]
-    array = np.asarray(value)
-    if array.dtype.kind not in "biufc" or array.ndim == 0 or array.size == 0:
-        return group.create_dataset(name, data=value)
-    # a checksum needs chunks; one chunk where the array is small
-    return group.create_dataset(
-        name, data=array, fletcher32=True, chunks=array.shape if array.nbytes <= 2**20 else True
-    )
+    return group.create_dataset(name, data=value)

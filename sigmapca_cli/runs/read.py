@@ -11,7 +11,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import reading
+from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
 from sigmapca_cli.runs.summary import plain, read_summary
 
@@ -79,7 +79,8 @@ class Run:
         if given.is_dir() and not is_run_folder(given):
             raise InputError(f"{given}: not a run folder (no {fmt.RUN_FILE}, no {fmt.METRICS_FILE})")
         if file.exists() or not given.is_dir():
-            _ = run.attrs  # refuses what is not a run now rather than later
+            read_whole(file)  # refuse what is damaged, or no run, now rather than later
+            _ = run.attrs
         return run
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, edit, put, replace_file, write_failed
+from sigmapca_cli.runs.files import build, edit, put, replace_file, sealed, write_failed
 from sigmapca_cli.runs.summary import update_summary
 
 FLUSH_SECONDS = 1.0
@@ -285,7 +285,7 @@ class RunWriter:
         self.flush()
         self.attrs["wall_seconds"] = self._earlier_seconds + time.monotonic() - self._started
         self.attrs["peak_memory_bytes"] = peak_memory()
-        replace_file(self.path, build(self._fill))
+        replace_file(self.path, sealed(build(self._fill)))
 
     def finish(
         self,
