@@ -14,7 +14,7 @@ import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,13 @@ def replace_file(path: Path, content: bytes | memoryview) -> None:
             raise write_failed(path, error) from error
         raise
     sync_folder(path.parent)
+
+
+def remove_asides(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a killed writer of these files left aside; only for the folder's owner."""
+    for name in names:
+        for aside in folder.glob(f".{name}.*.aside"):
+            aside.unlink(missing_ok=True)
 
 
 _UMASK: list[int] = []

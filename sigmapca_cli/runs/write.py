@@ -22,7 +22,7 @@ import numpy as np
 from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, edit, put, replace_file, sealed, write_failed
+from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, sealed, write_failed
 from sigmapca_cli.runs.summary import update_summary
 
 FLUSH_SECONDS = 1.0
@@ -225,6 +225,7 @@ class RunWriter:
         self._lines: list[tuple[int, dict[str, float]]] = []
         self._flushed = self._started = time.monotonic()
         self._earlier_seconds = 0.0
+        remove_asides(self.folder, (fmt.RUN_FILE, fmt.METRICS_FILE, fmt.CHECKPOINT_FILE))
         if resume_step is not None:
             self._resume(resume_step)
         elif self.metrics_path.exists():

@@ -27,6 +27,7 @@ from sigmapca_cli.runs.write import (
 )
 
 P, K = 12, 3
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def solution() -> dict[str, np.ndarray]:
@@ -89,12 +90,11 @@ def test_provenance_attributes(tmp_path: Path) -> None:
 
 
 def test_commit_equals_what_git_says() -> None:
-    repository = Path(__file__).resolve().parents[2]
-    asked = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], capture_output=True, text=True)
+    asked = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True)
     if asked.returncode:
         pytest.skip("skipped: not a git checkout")
-    assert git_commit(repository) == asked.stdout.strip()
-    assert git_commit(repository / "tests") == ""
+    assert git_commit(REPOSITORY) == asked.stdout.strip()
+    assert git_commit(REPOSITORY / "tests") == ""
 
 
 def test_commit_of_a_worktree_and_of_packed_references(tmp_path: Path) -> None:
@@ -338,12 +338,20 @@ def test_unwritable_outputs_are_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="SIGMAPCA_OUTPUTS") as error:
         create_run_folder(tmp_path / "file", "nlpca", "0" * 8)
     assert_one_line(error, tmp_path / "file")
-    if os.geteuid() == 0:
-        pytest.skip("skipped: root may write anywhere, so permission denied cannot be provoked")
+
+
+def test_permission_denied_is_said_in_one_line(tmp_path: Path) -> None:
+    """As nobody where the tests run as root, who may write anywhere."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
-    with pytest.raises(InputError, match="Permission denied"):
-        create_run_folder(closed, "nlpca", "0" * 8)
+    make = (
+        "import os; from sigmapca_cli.runs.write import create_run_folder as create\n"
+        "if os.geteuid() == 0: os.seteuid(65534)\n"
+        f"create({str(closed)!r}, 'nlpca', '0' * 8)"
+    )
+    ran = subprocess.run([sys.executable, "-c", make], capture_output=True, text=True)
+    last = ran.stderr.strip().splitlines()[-1]
+    assert "InputError" in last and "Permission denied" in last and "SIGMAPCA_OUTPUTS" in last
 
 
 def test_folders_are_never_shared_nor_reused(tmp_path: Path) -> None:

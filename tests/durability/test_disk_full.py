@@ -1,0 +1,86 @@
+"""A disk that fills up: one line, the old file whole, nothing half-written; work goes on once there is space."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import RunFailed
+from sigmapca_cli.runs import checkpoint
+from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.runs.write import RunWriter
+
+SIZE = 1024 * 1024
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("skipped: mounting a small file system needs root")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    ballast = disk / "ballast"
+    ballast.write_bytes(b"x" * (shutil.disk_usage(disk).free - leave))
+    return ballast
+
+
+def test_run_and_checkpoint_survive_a_full_disk(small_disk: Path) -> None:
+    run = small_disk / "run"
+    run.mkdir()
+    writer = RunWriter(run, model="m")
+    writer.log(0, {"loss": 1.0})
+    writer.snapshot(filters=np.ones((40, 4)))
+    checkpoint.save(run / fmt.CHECKPOINT_FILE, {"W": np.ones((40, 4))}, {"step": 0})
+    ballast = fill(small_disk, leave=3 * 4096)
+    before = sorted(p.name for p in run.iterdir())
+    big = np.ones((400, 40))
+    for attempt in (
+        lambda: writer.snapshot(filters=big),
+        lambda: checkpoint.save(run / fmt.CHECKPOINT_FILE, {"W": big}, {"step": 1}),
+    ):
+        with pytest.raises(RunFailed, match="no space left") as error:
+            attempt()
+        assert str(run) in str(error.value) and "\n" not in str(error.value)
+    assert sorted(p.name for p in run.iterdir()) == before
+    filters = Run.open(run).filters
+    assert filters is not None and filters.shape == (40, 4)
+    assert checkpoint.load(run / fmt.CHECKPOINT_FILE)[1] == {"step": 0}
+    ballast.unlink()
+    writer.finish()
+    assert Run.open(run).filters.shape == (400, 40)  # type: ignore[union-attr]
+
+
+def test_metrics_lines_are_whole_on_a_full_disk(small_disk: Path) -> None:
+    run = small_disk / "run"
+    run.mkdir()
+    writer = RunWriter(run, model="m")
+    ballast = fill(small_disk, leave=4096)
+    with pytest.raises(RunFailed, match="no space left"):
+        for step in range(10_000):
+            writer.log(step, {"loss": float(step)})
+    ballast.unlink()
+    writer.flush()
+    steps = Run.open(run).metrics["step"]
+    np.testing.assert_array_equal(steps, np.arange(len(steps)))
+    assert len(steps) > 500
+
+
+def test_a_lock_on_a_full_disk_says_so(small_disk: Path) -> None:
+    run = small_disk / "run"
+    run.mkdir()
+    fill(small_disk, leave=0)
+    with pytest.raises(RunFailed, match="no space left"):
+        FolderLock(run).acquire()
+    assert not list(run.iterdir())

@@ -1,0 +1,73 @@
+"""Many processes at once: no folder is shared, and a folder has one owner."""
+
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(__file__))
+from processes import race, torture
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs.lock import FolderLock, myself
+from sigmapca_cli.runs.write import create_run_folder
+
+
+def test_folders_made_in_the_same_second_are_not_shared(tmp_path: Path) -> None:
+    count, each = 24, 4
+
+    def make(index: int) -> str:
+        made = [create_run_folder(tmp_path, "nlpca", "abcdef0123456789") for _ in range(each)]
+        for folder in made:
+            (folder / "mine").write_text(str(index))
+        assert all((folder / "mine").read_text() == str(index) for folder in made)
+        return " ".join(folder.name for folder in made)
+
+    names = [name for words in race(make, count) for name in words.split()]
+    assert len(names) == count * each == len(set(names))
+    assert len({name[:19] for name in names}) <= 3, "the test is about the same second"
+
+
+def take(folder: Path) -> str:
+    try:
+        FolderLock(folder).acquire()
+        return "won"
+    except InputError as error:
+        assert "in use by process" in str(error)
+        return "refused"
+
+
+def test_a_race_for_a_free_folder_has_one_winner(tmp_path: Path) -> None:
+    for index in range(torture(5)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        assert sorted(race(lambda _, folder=folder: take(folder), 10)) == ["refused"] * 9 + ["won"]  # type: ignore[misc]
+
+
+def test_a_race_for_a_dead_owners_folder_has_one_winner(tmp_path: Path) -> None:
+    for index in range(torture(5)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        (folder / ".owner.1").write_text(json.dumps(asdict(replace(myself(), started="1"))))
+        assert sorted(race(lambda _, folder=folder: take(folder), 10)) == ["refused"] * 9 + ["won"]  # type: ignore[misc]
+
+
+def test_owners_that_come_and_go_never_overlap(tmp_path: Path) -> None:
+    """Each holder notes that it is inside; a second one inside at the same time would find the note."""
+    rounds = 5 if torture(0) == 0 else 50
+
+    def work(_: int) -> str:
+        entered = 0
+        for _ in range(rounds):
+            try:
+                with FolderLock(tmp_path):
+                    note = os.open(tmp_path / "inside", os.O_CREAT | os.O_EXCL)
+                    os.close(note)
+                    os.unlink(tmp_path / "inside")
+                    entered += 1
+            except InputError:
+                pass
+        return str(entered)
+
+    assert sum(int(word) for word in race(work, 8)) >= rounds

@@ -1,0 +1,108 @@
+"""What a user types becomes one run, or a line that helps."""
+
+from pathlib import Path
+
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
+from sigmapca_cli.runs.identity import config_hash, find_by_hash
+from sigmapca_cli.runs.write import RunWriter, write_evaluation
+
+NAMES = (
+    "nlpca/2024-05-01_10-00-00_aaaa1111",
+    "nlpca/2024-05-01_10-00-00_aaaa1111_2",
+    "gha/2024-05-02_10-00-00_aaaa2222",
+    "sweeps/2024-05-03_00-00-00/0",
+    "nlpca/2023-01-01_00-00-00_bbbb3333",
+)
+HASH = "aaaa2222" + "0" * 56
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("outputs")
+    for name in NAMES:
+        folder = root / name
+        folder.mkdir(parents=True)
+        writer = RunWriter(
+            folder, model=name.split("/")[0], config_hash=HASH if "gha" in name else "", seed=3
+        )
+        writer.log(5, {"loss": 2.0})
+        writer.finish(evaluation={"mcc": 0.5})
+    (root / "nlpca" / "empty").mkdir()
+    return root
+
+
+def test_listing_is_in_order_and_complete(root: Path) -> None:
+    found = find_runs(root)
+    assert [run.folder for run in found[:4]] == [root / NAMES[i] for i in (4, 0, 1, 2)]
+    assert {run.folder for run in found} == {root / name for name in NAMES}
+    run = found[3]
+    assert (run.model, run.status, run.last["loss"], run.evaluation["mcc"]) == ("gha", fmt.FINISHED, 2.0, 0.5)
+    assert run.attrs["seed"] == 3 and run.step == 5
+
+
+def test_a_listing_follows_changes_and_survives_damage(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "m" / "2024-05-01_10-00-00_cccc"
+    folder.mkdir(parents=True)
+    RunWriter(folder, model="m").finish()
+    write_evaluation(folder, {"mcc": 0.9})
+    assert find_runs(tmp_path)[0].evaluation["mcc"] == 0.9
+    (folder / fmt.RUN_FILE).write_bytes((folder / fmt.RUN_FILE).read_bytes()[:500])
+    damaged = find_runs(tmp_path)[0]
+    assert damaged.status == UNREADABLE and str(folder) in damaged.error
+    assert find_runs(tmp_path / "nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "index"),
+    [
+        ("2024-05-01_10-00-00_aaaa1111", 0),
+        ("nlpca/2024-05-01_10-00-00_aaaa1111_2", 1),
+        ("aaaa2", 2),
+        ("AAAA2222", 2),
+        ("bbbb", 4),
+    ],
+)
+def test_names(root: Path, typed: str, index: int) -> None:
+    assert resolve(typed, root) == root / NAMES[index]
+
+
+def test_paths_and_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve(root / NAMES[3], "/nowhere") == root / NAMES[3]
+    assert resolve(root / NAMES[3] / fmt.RUN_FILE, "/nowhere") == root / NAMES[3]
+    monkeypatch.setenv(fmt.OUTPUTS_VARIABLE, str(root))
+    monkeypatch.chdir(root)
+    assert resolve(NAMES[2]).resolve() == root / NAMES[2]
+    assert resolve("last") == find_runs(root)[-1].folder
+
+
+def test_ambiguous_and_unknown_names_help(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="3 runs") as error:
+        resolve("aaaa", root)
+    assert "aaaa1111_2" in str(error.value)
+    with pytest.raises(InputError, match="nearest: 2023-01-01_00-00-00_bbbb3333"):
+        resolve("bbbb3334", root)
+    with pytest.raises(InputError, match="no run 'x'"):
+        resolve("x", root)
+    with pytest.raises(InputError, match="there are no runs in"):
+        resolve("last", tmp_path)
+
+
+def test_found_by_configuration(root: Path) -> None:
+    assert [run.folder for run in find_by_hash(root, HASH)] == [root / NAMES[2]]
+    assert find_by_hash(root, "f" * 64) == []
+    assert find_by_hash(root, HASH, data_hash="other") == []
+
+
+def test_configuration_hash_sees_what_matters() -> None:
+    config = {"a": 4.0, "model": {"name": "nlpca", "list": [1, 2]}, "threads": 1}
+    same = {"threads": 8, "model": {"list": (1, 2), "name": "nlpca"}, "a": 4.0, "outputs": "/elsewhere"}
+    assert config_hash(config) == config_hash(same)
+    assert config_hash(config) != config_hash({**config, "a": 4.5})
+    assert config_hash(config, ()) != config_hash({**config, "threads": 2}, ())
+    assert config_hash(config, ("model.list",)) == config_hash(
+        {**config, "model": {"name": "nlpca"}}, ("model.list",)
+    )
