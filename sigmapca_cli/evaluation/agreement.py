@@ -1,0 +1,89 @@
+"""How far two solutions agree: their filters matched one to one, and the rotation between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation import chance
+from sigmapca_cli.evaluation.metrics import Array, cosines, match
+
+#: Entries of a rotation above which two components count as matching (paper, rotational indeterminacy).
+MATCH_THRESHOLD = 0.2
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """mean matched |cos|, that of each component of A (k,) (nan where it has no partner), its partner in B
+    (k,) (−1), and the level that random filters of the same sizes reach.
+    """
+
+    mean: float
+    per_component: Array
+    partner: NDArray[np.intp]
+    chance: float
+
+
+def agreement(A: ArrayLike, B: ArrayLike) -> Agreement:
+    """Match the filters of A (p, k) and B (p, l) by |cos| (Hungarian); invariant to sign, scale and order.
+
+    InputError when they live in different numbers of features.
+    """
+    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    _same_features(A, B)
+    similarity = cosines(A, B)
+    rows, columns = match(similarity)
+    each = np.full(A.shape[1], np.nan)
+    partner = np.full(A.shape[1], -1, dtype=np.intp)
+    each[rows], partner[rows] = similarity[rows, columns], columns
+    level = chance.matched_cosine(len(A), A.shape[1], B.shape[1])
+    return Agreement(float(similarity[rows, columns].mean()), each, partner, level)
+
+
+def agreement_matrix(filters: Sequence[ArrayLike]) -> Array:
+    """Mean matched |cos| between every two of r solutions: (r, r), symmetric, ones on the diagonal."""
+    r = len(filters)
+    result = np.eye(r)
+    for i in range(r):
+        for j in range(i + 1, r):
+            result[i, j] = result[j, i] = agreement(filters[i], filters[j]).mean
+    return result
+
+
+def rotation_between(A: ArrayLike, B: ArrayLike, orthogonal: bool = False) -> tuple[Array, float]:
+    """R (k, l) of the least squares fit B ≈ A R, and the relative residual ‖B − AR‖ / ‖B‖ in [0, 1].
+
+    `orthogonal` restricts R to rotations and reflections (Procrustes). A residual of 0 says that both span
+    one subspace: then R shows how far the axes in it differ, which is the indeterminacy of a linear
+    autoencoder.
+    """
+    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    _same_features(A, B)
+    if orthogonal:
+        U, _, Vt = np.linalg.svd(A.T @ B, full_matrices=False)
+        R = U @ Vt
+    else:
+        R = np.linalg.lstsq(A, B, rcond=None)[0]
+    norm = np.linalg.norm(B)
+    return R, float(np.linalg.norm(B - A @ R) / norm) if norm > 0 else 0.0
+
+
+def rotation_matches(R: ArrayLike, threshold: float = MATCH_THRESHOLD) -> list[list[tuple[int, float]]]:
+    """For each column of R the rows with |R_ij| > threshold as (row, R_ij), the largest first."""
+    R = np.asarray(R, dtype=np.float64)
+    found = []
+    for column in R.T:
+        rows = np.argsort(-np.abs(column), kind="stable")
+        found.append([(int(i), float(column[i])) for i in rows if abs(column[i]) > threshold])
+    return found
+
+
+def _same_features(A: Array, B: Array) -> None:
+    if len(A) != len(B):
+        raise InputError(
+            f"filters of {len(A)} and of {len(B)} features cannot be compared: give runs on the same data"
+        )

@@ -1,0 +1,130 @@
+"""A certificate of identifiability in sentences, one a group of components."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
+
+
+def explain(certificate: Certificate) -> list[str]:
+    """Sentences, components numbered from 1: how many axes are identified, and for every other group why not.
+
+    Components form a group when a chain of pairs that are not identified joins them.
+    """
+    identified = certificate.identified
+    k = len(identified)
+    cosine = certificate.expected_cosine
+    lines = [f"{int(identified.sum())} of {k} components have identified axes"]
+    if identified.any():
+        lines[0] += f" (expected |cos| with their large-sample limit {cosine[identified].min():.3f} or more)"
+    for group in groups(certificate):
+        if len(group) == 2:
+            lines.append(_pair(certificate, *group))
+        else:
+            lines.append(_group(certificate, group))
+    return lines
+
+
+def groups(certificate: Certificate) -> list[list[int]]:
+    """Connected sets of two or more components over the pairs that are not identified, numbered from 0."""
+    free = certificate.verdict != IDENTIFIED
+    np.fill_diagonal(free, False)
+    left, found = set(np.flatnonzero(free.any(axis=1)).tolist()), []
+    while left:
+        group, border = set(), {min(left)}
+        while border:
+            group |= border
+            border = {j for i in border for j in np.flatnonzero(free[i]).tolist()} - group
+        left -= group
+        found.append(sorted(group))
+    return found
+
+
+def _pair(certificate: Certificate, i: int, j: int) -> str:
+    name = f"components {i + 1} and {j + 1}"
+    if certificate.verdict[i, j] == REPELLED:
+        return f"{name}: {_wrong(certificate, [i, j])}"
+    why = f"{_variances(certificate, [i, j])} and {_shapes(certificate, [i, j])}"
+    return f"{name} {why}: their axes are arbitrary"
+
+
+def _group(certificate: Certificate, group: list[int]) -> str:
+    name = f"components {_listed([i + 1 for i in group])}"
+    block = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
+    if (block == REPELLED).any() and not (block == ARBITRARY).any():
+        return f"{name}: {_wrong(certificate, group)}"
+    partly = " in part" if (block == IDENTIFIED).any() else ""
+    wrong = (
+        f"; {int((block == REPELLED).sum())} of their pairs need another a"
+        if (block == REPELLED).any()
+        else ""
+    )
+    return (
+        f"{name} {_variances(certificate, group)} and {_shapes(certificate, group)}:"
+        f" their axes are arbitrary{partly}{wrong}"
+    )
+
+
+def _variances(certificate: Certificate, group: list[int]) -> str:
+    from scipy.stats import norm
+
+    sigma = certificate.sigma[group]
+    free = [
+        certificate.variance_score[i, j]
+        for i in group
+        for j in group
+        if i < j and certificate.verdict[i, j] != IDENTIFIED
+    ]
+    spread = (
+        f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
+    )
+    equal = max(free) <= norm.isf(certificate.level / 2)
+    return f"have {'equal' if equal else 'similar'} variance ({spread})"
+
+
+def _shapes(certificate: Certificate, group: list[int]) -> str:
+    gap = max(
+        abs(certificate.shape[i, j]) / max(certificate.shape_error[i, j], np.finfo(float).tiny)
+        for i in group
+        for j in group
+        if i < j and certificate.verdict[i, j] == ARBITRARY
+    )
+    kurtosis = certificate.kurtosis[group]
+    if gap <= certificate.threshold:
+        return (
+            "look Gaussian"
+            if np.abs(kurtosis).max() < 1
+            else f"have shapes that cancel ({_kurtosis(kurtosis)})"
+        )
+    return f"have shapes that this a barely holds ({_kurtosis(kurtosis)})"
+
+
+def _wrong(certificate: Certificate, group: list[int]) -> str:
+    kurtosis = certificate.kurtosis[group]
+    if (kurtosis > 0).all():
+        advice = "a larger a (3 or more) suits heavy tails"
+    elif (kurtosis < 0).all():
+        advice = "a smaller a (0.8) suits light tails"
+    else:
+        advice = "one needs a small a and one a large a: a=auto"
+    return f"this nonlinearity turns them away from their axes ({_kurtosis(kurtosis)}); {advice}"
+
+
+def _kurtosis(values: np.ndarray) -> str:
+    low, high = values.min(), values.max()
+    return f"kurtosis {low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"kurtosis {low:.2g} to {high:.2g}"
+
+
+def _listed(numbers: list[int]) -> str:
+    """3–6 and 9 for [3, 4, 5, 6, 9]."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]

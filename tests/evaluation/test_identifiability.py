@@ -1,0 +1,172 @@
+"""The certificate keeps its error rates on Gaussian pairs, and finds what can be found in others."""
+
+import numpy as np
+import pytest
+import torch
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
+from sigmapca_cli.evaluation.words import explain, groups
+from sigmapca_cli.solvers.scores import lookup
+
+SETS = 200
+#: Three standard errors of a rate of 5 % over the sets.
+SLACK = 3 * np.sqrt(0.05 * 0.95 / SETS)
+
+
+def principal(Y):
+    return Y @ np.linalg.eigh(np.cov(Y.T))[1][:, ::-1]
+
+
+def statistics(Y, a):
+    """S, H of a pair by their definitions."""
+    Y = Y - Y.mean(axis=0)
+    sigma = Y.std(axis=0)
+    z = torch.from_numpy(Y / sigma)
+    phi, dphi = (
+        t.numpy() for t in lookup("scaled_tanh", "true")(z, torch.full((2,), a, dtype=torch.float64))
+    )
+    N = Y.T @ (phi * sigma) / len(Y)
+    m, c = np.mean(z.numpy() * phi, axis=0), dphi.mean(axis=0)
+    r = (sigma[1] / sigma[0]) ** 2
+    return N[0, 1] / sigma[0] ** 2 - N[1, 0] / sigma[1] ** 2, m[1] * r + m[0] / r - c.sum()
+
+
+def fitted_axes(Y, a, angles=16):
+    """The stationary rotation of a pair with the largest curvature, None where every one has a negative
+    one.
+    """
+
+    def turned(t):
+        return Y @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])
+
+    grid = np.linspace(0, np.pi / 2, angles + 1)
+    found = [statistics(turned(t), a) for t in grid]
+    crossings = [i for i in range(angles) if found[i][0] * found[i + 1][0] < 0 and found[i][1] > 0]
+    if not crossings:
+        return None
+    i = max(crossings, key=lambda i: found[i][1])
+    low, high = grid[i], grid[i + 1]
+    for _ in range(10):
+        middle = (low + high) / 2
+        same = statistics(turned(middle), a)[0] * found[i][0] > 0
+        low, high = (middle, high) if same else (low, middle)
+    return turned(low)
+
+
+@pytest.mark.parametrize("a", [0.8, 4.0])
+def test_gaussian_pairs_of_equal_variance_are_called_arbitrary_at_the_stated_rate(a):
+    missed = fitted_missed = 0
+    for seed in range(SETS):
+        Y = np.random.default_rng(seed).standard_normal((500, 2))
+        missed += certify(principal(Y), a=a, fitted=False).verdict[0, 1] == IDENTIFIED
+        fitted = fitted_axes(Y, a)
+        fitted_missed += fitted is not None and certify(fitted, a=a).verdict[0, 1] == IDENTIFIED
+    assert missed / SETS <= 0.05 + SLACK
+    assert fitted_missed / SETS <= 0.05 + SLACK
+
+
+def test_the_threshold_for_fitted_axes_is_needed():
+    """With the threshold of a normal score, fitted axes would be trusted far too often."""
+    scores = []
+    for seed in range(60):
+        fitted = fitted_axes(np.random.default_rng(seed).standard_normal((500, 2)), 0.8)
+        scores.append(-np.inf if fitted is None else certify(fitted, a=0.8).score[0, 1])
+    assert np.mean(np.array(scores) > 1.645) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("draw", "a"), [(lambda g, n: g.laplace(size=n), 4.0), (lambda g, n: g.uniform(-1, 1, n), 0.8)]
+)
+def test_pairs_that_their_shape_separates_are_identified(draw, a):
+    for seed in range(50):
+        Y = draw(np.random.default_rng(seed), (500, 2))
+        assert certify(Y, a=a).verdict[0, 1] == IDENTIFIED
+
+
+def test_gaussian_pairs_that_their_variances_separate_are_identified():
+    for seed in range(50):
+        Y = np.random.default_rng(seed).standard_normal((1000, 2)) * [1, 0.5]
+        assert certify(principal(Y), a=4).verdict[0, 1] == IDENTIFIED
+
+
+def test_the_wrong_a_repels():
+    generator = np.random.default_rng(0)
+    assert certify(generator.uniform(-1, 1, (2000, 2)), a=4).verdict[0, 1] == REPELLED
+    assert certify(generator.laplace(size=(2000, 2)), a=0.8).verdict[0, 1] == REPELLED
+
+
+def test_curvature_is_its_definition():
+    Y = np.random.default_rng(0).laplace(size=(300, 2)) * [3, 1] + [5, -1]
+    found = certify(Y, a=2.0)
+    assert found.curvature[0, 1] == pytest.approx(statistics(Y, 2.0)[1])
+    np.testing.assert_allclose(found.curvature, found.curvature.T)
+    np.testing.assert_allclose(found.error, found.error.T)
+
+
+def test_standard_errors_are_the_spread_over_data_sets():
+    """Skewed and heavy-tailed components of different variance: every influence, of the mean too, takes
+    part.
+    """
+    H, error = [], []
+    for seed in range(400):
+        g = np.random.default_rng(seed)
+        Y = np.stack([g.exponential(size=800), 0.8 * g.laplace(size=800)], axis=1)
+        found = certify(Y, a=2.0)
+        H.append(found.curvature[0, 1])
+        error.append(found.error[0, 1])
+    assert np.mean(error) == pytest.approx(np.std(H), rel=0.12)
+
+
+def test_angles_are_the_spread_of_the_newton_step_from_the_true_axes():
+    turn, angle = [], []
+    for seed in range(200):
+        Y = np.random.default_rng(seed).laplace(size=(1500, 2)) * [1, 0.9]
+        S, curvature = statistics(Y, 4.0)
+        turn.append(S / curvature)
+        angle.append(certify(Y, a=4.0).angle[0, 1])
+    assert np.isfinite(angle).all()
+    assert np.mean(angle) == pytest.approx(np.std(turn), rel=0.12)
+
+
+def test_scale_sign_order_and_blocks_change_nothing():
+    Y = np.random.default_rng(0).laplace(size=(1000, 4)) * [4, 3, 2, 1]
+    found = certify(Y)
+    moved = certify([*np.array_split(-1e-6 * Y[:, ::-1] + 3e-6, 7)])
+    np.testing.assert_allclose(moved.score[::-1, ::-1], found.score, rtol=1e-6)
+    np.testing.assert_allclose(certify(Y, block=13).angle, found.angle, rtol=1e-9)
+
+
+def test_mixed_sources_in_plain_words():
+    g = np.random.default_rng(1)
+    Y = np.concatenate([g.laplace(size=(4000, 2)) / np.sqrt(2) * 3, g.standard_normal((4000, 2))], axis=1)
+    found = certify(Y, a=4.0)
+    assert groups(found) == [[2, 3]]
+    np.testing.assert_array_equal(found.identified, [True, True, False, False])
+    assert found.weakest[2] == 3 and found.weakest[3] == 2
+    assert found.expected_cosine[:2].min() > 0.99 and found.expected_cosine[2:].max() < 1e-9
+    lines = explain(found)
+    assert lines[0].startswith("2 of 4 components have identified axes")
+    assert lines[1].startswith("components 3 and 4 have equal variance (σ 0.999 to 0.987)")
+    assert lines[1].endswith("and look Gaussian: their axes are arbitrary")
+
+
+def test_a_sub_gaussian_pair_is_told_to_take_a_smaller_a():
+    lines = explain(certify(np.random.default_rng(0).uniform(-1, 1, (3000, 3)), a=4.0))
+    assert lines[0].startswith("0 of 3")
+    assert (
+        lines[1].startswith("components 1–3: this nonlinearity turns them away") and "smaller a" in lines[1]
+    )
+
+
+def test_one_component_and_a_constant_one():
+    Y = np.random.default_rng(0).laplace(size=(200, 2))
+    assert certify(Y[:, :1]).identified.all()
+    Y[:, 1] = 2.0
+    found = certify(Y)
+    assert found.verdict[0, 1] == ARBITRARY and np.isfinite(found.kurtosis).all()
+
+
+def test_a_nonlinearity_without_a_score_is_refused():
+    with pytest.raises(InputError, match="sign"):
+        certify(np.zeros((3, 2)), nonlinearity="sign")

@@ -1,0 +1,71 @@
+"""Components planted as stable are found stable, and the free ones are not."""
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.stability import stability
+
+
+def orthonormal(p, k, generator):
+    return np.linalg.qr(generator.standard_normal((p, k)))[0]
+
+
+def runs_with_two_free_axes(runs=10, seed=0):
+    """Five filters in every run, in any order and sign; two more that span one plane at a random angle."""
+    generator = np.random.default_rng(seed)
+    E = orthonormal(40, 7, generator)
+    out = []
+    for _ in range(runs):
+        W = E.copy()
+        W[:, 5:] = W[:, 5:] @ orthonormal(2, 2, generator)
+        W += 0.01 * generator.standard_normal(W.shape)
+        out.append(
+            W[:, generator.permutation(7)] * generator.choice([-1, 1], 7) * generator.uniform(0.1, 9, 7)
+        )
+    return E, out
+
+
+def test_fixed_axes_are_reproducible_and_a_free_plane_is_not():
+    E, runs = runs_with_two_free_axes()
+    found = stability(runs)
+    assert found.reproducible.sum() == 5
+    cosine = np.abs(E[:, :5].T @ found.centrotype[:, found.reproducible])
+    assert cosine.max(axis=1).min() > 0.99
+    assert found.index[:5].min() > 0.95 > 0.9 > found.index[5:].max()
+    assert found.size.sum() == 70
+    np.testing.assert_allclose(found.runs[:5], 1)
+
+
+def test_sign_order_and_scale_change_nothing():
+    _, runs = runs_with_two_free_axes()
+    moved = [W[:, ::-1] * np.linspace(-2, 3, 7) for W in runs]
+    np.testing.assert_allclose(stability(runs).index, stability(moved).index, rtol=1e-9)
+
+
+def test_labels_and_the_source_of_the_centrotype_point_back_at_the_runs():
+    _, runs = runs_with_two_free_axes()
+    found = stability(runs)
+    for cluster, (run, component) in enumerate(found.source):
+        assert found.labels[run][component] == cluster
+        w = runs[run][:, component]
+        assert abs(w @ found.centrotype[:, cluster]) == pytest.approx(np.linalg.norm(w))
+
+
+def test_random_runs_have_no_reproducible_component():
+    generator = np.random.default_rng(1)
+    assert not stability([orthonormal(30, 4, generator) for _ in range(8)]).reproducible.any()
+
+
+def test_similarity_of_components_instead_of_filters():
+    """Two filters that differ only where the data has no variance make the same component."""
+    C = np.diag([2.0, 1.0, 0.0])
+    A = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    B = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, -5.0]])
+    assert stability([A, B], C=C).index.min() == pytest.approx(1)
+    assert stability([A, B]).index.min() < 0.7
+
+
+def test_one_run_is_refused():
+    with pytest.raises(InputError, match="two or more runs"):
+        stability([np.eye(3)])
