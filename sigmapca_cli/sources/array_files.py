@@ -3,6 +3,7 @@
 import csv
 import logging
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,9 @@ def read_text(path: Path, cfg: Any) -> NDArray[np.float64]:
         with path.open(encoding="utf-8-sig") as file:
             for _ in range(skip):
                 next(file)
-            return np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "no data": refused with our own words
+                return np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
     except (ValueError, StopIteration) as error:
         raise InputError(_text_message(path, _reason(error), names if header else [], skip)) from None
 

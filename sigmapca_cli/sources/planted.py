@@ -16,14 +16,14 @@ FIRST_STD, DECAY = 3.0, 0.7
 
 def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> NDArray[np.float64]:
     """(n, k) independent samples with variance 1: Laplace, uniform, or the two in turn ("mixed")."""
-    laplace = generator.laplace(scale=1 / np.sqrt(2), size=(n, k))
+    laplace: NDArray[np.float64] = generator.laplace(scale=1 / np.sqrt(2), size=(n, k))
     if kind == "laplace":
         return laplace
-    uniform = generator.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k))
+    uniform: NDArray[np.float64] = generator.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k))
     if kind == "uniform":
         return uniform
-    even = np.arange(k) % 2 == 0
-    return np.asarray(np.where(even, laplace, uniform), dtype=np.float64)
+    uniform[:, ::2] = laplace[:, ::2]
+    return uniform
 
 
 def standard_deviations(k: int, group: int) -> Array:

@@ -1,5 +1,6 @@
 """data=signals: three test signals mixed as in the paper's experiments, or recordings from WAV files."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,9 @@ def read_wav(path: Path) -> tuple[int, Array]:
     from scipy.io import wavfile
 
     try:
-        rate, samples = wavfile.read(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # chunks of tags, of no concern here
+            rate, samples = wavfile.read(path)
     except Exception as error:  # scipy raises ValueError, struct.error, EOFError … by the kind of damage
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path} cannot be read as WAV ({reason}): convert it to PCM WAV") from None

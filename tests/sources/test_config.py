@@ -1,0 +1,79 @@
+"""The data group: every YAML is complete and builds; ranges and choices are one line."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources import BUILDERS, build
+from sigmapca_cli.sources.config import DataConfig
+
+FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
+FILES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_yaml_is_a_valid_data_group(name):
+    assert FILES[name]["name"] == name
+    cfg = DataConfig(**FILES[name])
+    assert cfg.name in BUILDERS
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_yaml_holds_every_field_its_builder_reads(name, shared_data, tmp_path):
+    """Built from an object with the fields of the YAML and no other: a missing one is an AttributeError."""
+    given = dict(FILES[name])
+    places = {"cifar10": "cifar-10-batches-py", "mnist": "mnist"}
+    if name in places:
+        given.update(path=str(shared_data / places[name]), split="test")
+    if name in ("images", "natural", "cifar10", "mnist"):
+        given.update(images=2)
+    if name == "images":
+        from PIL import Image
+
+        for i in range(2):
+            Image.new("L", (20, 20), 50 * i).save(tmp_path / f"{i}.png")
+        given.update(path=str(tmp_path))
+    if name == "array":
+        (tmp_path / "a.csv").write_text("1,2\n3,5\n4,4\n")
+        given.update(path=str(tmp_path / "a.csv"))
+    if name == "cifar100":
+        (tmp_path / "train.bin").write_bytes(bytes(range(200)) * 30 + bytes(148))
+        given.update(path=str(tmp_path))
+    source = build(type("Node", (), given))
+    assert source.name == name and source.n >= 2 and len(source.hash) == 64
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"half": "both"}, r"data\.half=both: choose one of all, even, odd"),
+        ({"n": 1}, r"data\.n=1: give at least 2"),
+        ({"epsilon": -1.0}, r"data\.epsilon=-1\.0: give at least 0"),
+        ({"noise": float("nan")}, "finite"),
+        ({"scale_input": 0.0}, r"scale_input=0\.0: give a finite number above 0"),
+        ({"stride": 0}, "at least 1"),
+    ],
+)
+def test_ranges_and_choices(change, message):
+    with pytest.raises(InputError, match=message):
+        DataConfig(**change)
+
+
+def test_an_unknown_name_gets_the_nearest_one():
+    with pytest.raises(InputError, match="did you mean data=cifar10"):
+        build(DataConfig(name="cifar-10"))
+
+
+def test_fields_are_types_that_hydra_can_hold():
+    assert {str(field.type) for field in fields(DataConfig)} <= {
+        "<class 'str'>",
+        "<class 'int'>",
+        "<class 'float'>",
+        "<class 'bool'>",
+        "str | None",
+        "int | None",
+        "float | None",
+    }

@@ -1,0 +1,138 @@
+"""Streamed moments, scale-free standardisation, whitening and rank."""
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.base import MemorySource, Standardisation
+from sigmapca_cli.sources.statistics import (
+    block_moments,
+    check_k,
+    merge,
+    numerical_rank,
+    standardisation,
+    streamed_moments,
+    whitening_matrix,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def test_merged_blocks_equal_the_whole():
+    X = RNG.normal(size=(1000, 7)) @ RNG.normal(size=(7, 7)) + 5
+    m = streamed_moments(np.split(X, [1, 3, 500, 999]))
+    np.testing.assert_allclose(m.mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(m.second, np.cov(X.T, bias=True), rtol=1e-10, atol=1e-12)
+    d = streamed_moments(np.split(X, 10), diagonal=True)
+    np.testing.assert_allclose(d.second, X.var(axis=0), rtol=1e-12)
+
+
+def test_merging_is_symmetric():
+    a, b = block_moments(RNG.normal(size=(10, 3))), block_moments(RNG.normal(size=(30, 3)) + 9)
+    one, two = merge(a, b), merge(b, a)
+    np.testing.assert_allclose(one.mean, two.mean, rtol=1e-12)
+    np.testing.assert_allclose(one.second, two.second, rtol=1e-12)
+
+
+def test_a_mean_far_from_zero_costs_no_variance():
+    """float32, mean 1e5, std 1: the naive E[x²] − E[x]² in float32 loses everything (cases 11)."""
+    X = (1e5 + RNG.normal(size=(20_000, 2))).astype(np.float32)
+    exact = X.astype(np.float64).var(axis=0)
+    m = streamed_moments(np.array_split(X, 13))
+    np.testing.assert_allclose(m.second.diagonal(), exact, rtol=1e-9)
+    source = MemorySource("test", X, Standardisation())
+    np.testing.assert_allclose(source.rows(np.arange(20_000)).var(axis=0), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [1e-7, 1e-3, 1e6])
+@pytest.mark.parametrize("relative", [0.0, 0.01])
+def test_standardised_rows_do_not_depend_on_the_unit(factor, relative):
+    X = RNG.normal(size=(500, 4)) * [1, 2, 3, 0.5] + 1
+    rows = [
+        MemorySource("t", data, Standardisation(relative_epsilon=relative)).rows(np.arange(500))
+        for data in (X, X * factor)
+    ]
+    np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-6)
+
+
+def test_columns_of_very_different_units_all_get_unit_variance():
+    X = RNG.normal(size=(400, 3)) * [1e-9, 1, 1e9]
+    assert np.allclose(MemorySource("t", X, Standardisation()).rows(np.arange(400)).std(axis=0), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e8 + 0.1, -3e-8])
+def test_constant_columns_are_exactly_zero(value):
+    X = RNG.normal(size=(1001, 2))
+    X[:, 1] = value
+    source = MemorySource("t", X, Standardisation())
+    assert np.all(source.rows(np.arange(1001))[:, 1] == 0)
+    assert source.scale[1] == 1
+
+
+def test_all_constant_data_gives_zeros():
+    source = MemorySource("t", np.full((10, 3), 0.3), Standardisation(relative_epsilon=0.01))
+    assert not source.rows(np.arange(10)).any() and not source.covariance()[1].any()
+
+
+def test_epsilon_is_inside_the_root():
+    scale, _ = standardisation(np.zeros(2), np.array([0.25, 4.0]), "feature", 1e-3, 0.5)
+    np.testing.assert_allclose(scale, np.sqrt([0.251, 4.001]))
+
+
+@pytest.mark.parametrize("kind", ["pca", "zca"])
+def test_whitened_rows_are_white(kind):
+    X = RNG.laplace(size=(3000, 5)) @ RNG.normal(size=(5, 5)) + 3
+    source = MemorySource("t", X, Standardisation(whiten=kind))
+    x = source.rows(np.arange(3000)).astype(np.float64)
+    np.testing.assert_allclose(x.T @ x / 3000, np.eye(5), atol=1e-4)
+    np.testing.assert_allclose(source.covariance()[1], np.eye(5), atol=1e-9)
+    raw = ((X - source.mean) / source.scale) @ source.whitening
+    np.testing.assert_allclose(x, raw, atol=1e-4)
+
+
+def test_zca_is_symmetric_and_drops_null_directions():
+    A = RNG.normal(size=(6, 4))
+    T = whitening_matrix(A @ A.T, "zca")
+    np.testing.assert_allclose(T, T.T, atol=1e-10)
+    np.testing.assert_allclose(np.linalg.eigvalsh(T @ A @ A.T @ T), [0, 0, 1, 1, 1, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("whiten", ["none", "zca"])
+def test_scale_input_multiplies_the_rows(whiten):
+    X = RNG.normal(size=(300, 4)) @ RNG.normal(size=(4, 4))
+    one = MemorySource("t", X, Standardisation(whiten=whiten))
+    thousand = MemorySource("t", X, Standardisation(whiten=whiten, scale_input=1000))
+    index = np.arange(300)
+    np.testing.assert_allclose(thousand.rows(index), 1000 * one.rows(index), rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(thousand.covariance()[1], 1e6 * one.covariance()[1], rtol=1e-9, atol=1e-5)
+    assert one.hash != thousand.hash
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1.0, 1e14])
+def test_rank_does_not_depend_on_the_scale(scale):
+    A = RNG.normal(size=(30, 8)) * np.sqrt(scale)
+    assert numerical_rank(A @ A.T) == 8
+    assert numerical_rank(np.eye(5) * scale) == 5
+
+
+def test_rank_of_nothing_is_zero():
+    assert numerical_rank(np.zeros((3, 3))) == 0
+
+
+@pytest.mark.parametrize(
+    ("k", "message"),
+    [
+        (0, "at least 1"),
+        (11, r"11 is more than min\(n, p\) = 10"),
+        (8, "8 is more than the numerical rank 7"),
+    ],
+)
+def test_k_that_does_not_fit_is_refused_with_both_numbers(k, message):
+    with pytest.raises(InputError, match=message):
+        check_k(k, 100, 10, 7)
+    check_k(7, 100, 10, 7)
+
+
+def test_one_sample_is_refused():
+    with pytest.raises(InputError, match="1 sample: at least 2"):
+        MemorySource("t", np.ones((1, 3)), Standardisation())
