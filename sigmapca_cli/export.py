@@ -1,0 +1,146 @@
+"""A solution for other programs: npz, safetensors, or an ONNX graph that maps raw rows to components and
+back.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+
+NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening")
+OPSET = 17
+
+
+def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
+    """Write the solution of `run` (as `runs.read.Run`) to `path` in one step; `kind` from the suffix unless
+    given.
+
+    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`.
+    onnx holds components = ((raw − mean) / scale [@ whitening]) @ encoder and its inverse, in float32.
+    InputError for another kind, for a run without a solution, or when the package that a kind needs is
+    missing.
+    """
+    path = Path(path)
+    kind = (kind or path.suffix.lstrip(".")).lower()
+    if kind not in WRITERS:
+        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}")
+    arrays = solution_arrays(run)
+    content = WRITERS[kind](arrays, facts(run))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return path
+
+
+def solution_arrays(run: Any) -> dict[str, np.ndarray]:
+    """The arrays of `NAMES` that the run has, float64 and contiguous."""
+    found = {name: getattr(run, name, None) for name in NAMES}
+    arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
+    if missing := [
+        name for name in ("filters", "sigma", "encoder", "decoder", "mean", "scale") if name not in arrays
+    ]:
+        raise InputError(f"the run has no {missing[0]} to export: is it finished?")
+    return arrays
+
+
+def facts(run: Any) -> dict[str, str]:
+    """What a reader needs to use the arrays, as text."""
+    attrs = run.attrs
+    known = {
+        name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs
+    }
+    shape = run.patch_shape
+    if shape is not None:
+        known["patch_shape"] = json.dumps([int(n) for n in shape])
+    return {"format": "sigmapca-solution", "use": "((raw - mean) / scale [@ whitening]) @ encoder", **known}
+
+
+def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mean (p,), forward (p, k), back (k, p)): components = (raw − mean) @ forward, raw ≈ components @ back
+    + mean.
+    """
+    scale, whitening = arrays["scale"], arrays.get("whitening")
+    encoder, decoder = arrays["encoder"], arrays["decoder"]
+    if whitening is not None:
+        encoder, decoder = whitening @ encoder, decoder @ np.linalg.pinv(whitening)
+    return arrays["mean"], encoder / scale[:, None], decoder * scale
+
+
+def npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """numpy's archive; the metadata is a JSON text in `metadata`."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, metadata=np.array(json.dumps(metadata)), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """The safetensors layout: length of the header (u64), header in JSON padded to 8 bytes, raw little-endian
+    data.
+    """
+    header: dict[str, Any] = {"__metadata__": metadata}
+    start = 0
+    for name, a in arrays.items():
+        header[name] = {"dtype": "F64", "shape": list(a.shape), "data_offsets": [start, start + a.nbytes]}
+        start += a.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    data = [a.astype("<f8", copy=False).tobytes() for a in arrays.values()]
+    return b"".join([len(text).to_bytes(8, "little"), text, *data])
+
+
+def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Input raw (rows, p); outputs components (rows, k) and reconstruction (rows, p); float32.
+
+    The mean is subtracted first instead of being folded into an offset, which would cancel in float32.
+    """
+    try:
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ImportError:
+        raise InputError(
+            "exporting to onnx needs the onnx package: pip install 'sigmapca-cli[onnx]'"
+        ) from None
+    mean, forward, back = (a.astype(np.float32) for a in affine(arrays))
+    p, k = forward.shape
+    nodes = [
+        helper.make_node("Sub", ["raw", "mean"], ["centred"]),
+        helper.make_node("MatMul", ["centred", "forward"], ["components"]),
+        helper.make_node("MatMul", ["components", "back"], ["projected"]),
+        helper.make_node("Add", ["projected", "mean"], ["reconstruction"]),
+    ]
+    values = {"mean": mean, "forward": forward, "back": back}
+    graph = helper.make_graph(
+        nodes,
+        "sigmapca",
+        [helper.make_tensor_value_info("raw", TensorProto.FLOAT, ["rows", p])],
+        [
+            helper.make_tensor_value_info("components", TensorProto.FLOAT, ["rows", k]),
+            helper.make_tensor_value_info("reconstruction", TensorProto.FLOAT, ["rows", p]),
+        ],
+        [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in values.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    helper.set_model_props(model, metadata)
+    checker.check_model(model)
+    return model.SerializeToString()
+
+
+WRITERS: dict[str, Callable[[dict[str, np.ndarray], dict[str, str]], bytes]] = {
+    "npz": npz,
+    "safetensors": safetensors,
+    "onnx": onnx,
+}
