@@ -15,7 +15,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, read_whole, replace_file, sealed
+from sigmapca_cli.runs.files import build, read_whole, replace_file
 
 
 def save(
@@ -47,7 +47,7 @@ def save(
         for name, value in arrays.items():
             group.create_dataset(name, data=value)
 
-    replace_file(Path(path), sealed(build(fill)))
+    replace_file(Path(path), build(fill))
 
 
 def load(

@@ -4,9 +4,10 @@ An HDF5 file opened for writing is unreadable after a kill at the wrong moment; 
 not. Building it in memory keeps a full disk away from the HDF5 library, which cannot always close a file
 it failed to write.
 
-After the HDF5 file comes the SHA-256 of its bytes, in text. HDF5 ignores what follows its own end, and drops
-it when another program changes the file: so every HDF5 program reads and edits these files, and ours notices
-a flipped bit before it reaches the HDF5 library, which can turn one into zeros without a word.
+After the HDF5 file come, in text, a summary of it and the SHA-256 of everything before. HDF5 ignores what
+follows its own end, and drops it when another program changes the file: so every HDF5 program reads and edits
+these files; ours notices a flipped bit before it reaches the HDF5 library, which can turn one into zeros
+without a word; and a listing of thousands of runs need not open each with HDF5.
 """
 
 import errno
@@ -23,7 +24,9 @@ import h5py
 
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 
+NOTE = b"\nsummary:"
 MARK = b"\nsha256:"
+LONGEST_NOTE = 65536
 TRAILER = len(MARK) + 64
 OPEN_FLAGS = slice(20, 24)  # where version 0 of HDF5's superblock notes an open writer
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -97,22 +100,22 @@ def _umask() -> int:
     return _UMASK[0]
 
 
-def build(fill: Callable[[h5py.File], Any]) -> bytes:
-    """The bytes of an HDF5 file that `fill` writes."""
+def build(fill: Callable[[h5py.File], str | None]) -> bytes:
+    """The bytes of an HDF5 file that `fill` writes, sealed with the note that it returns."""
     with h5py.File("memory", "w", driver="core", backing_store=False) as file:
-        fill(file)
+        note = fill(file)
         file.flush()
-        return file.id.get_file_image()
+        return sealed(file.id.get_file_image(), note or "")
 
 
-def edit(path: Path, change: Callable[[h5py.File], Any]) -> None:
-    """Apply `change` to a copy of the file and put the copy in its place."""
+def edit(path: Path, change: Callable[[h5py.File], str]) -> None:
+    """Apply `change`, which returns the new note, to a copy of the file and put the copy in its place."""
     copy = io.BytesIO(read_whole(path)[0])
     with reading(path):  # says in words what is wrong with the file
         pass
     with h5py.File(copy, "r+") as file:
-        change(file)
-    replace_file(path, sealed(copy.getvalue()))
+        note = change(file)
+    replace_file(path, sealed(copy.getvalue(), note))
 
 
 def _open(path: Path) -> h5py.File:
@@ -151,13 +154,28 @@ def unreadable(path: Path, error: BaseException) -> InputError:
     return InputError(f"{path}: damaged, or not readable as HDF5 ({text[:160]})")
 
 
-def sealed(image: bytes) -> bytes:
-    """The file's bytes with their checksum behind them."""
-    return image + MARK + hashlib.sha256(image).hexdigest().encode()
+def sealed(image: bytes, note: str = "") -> bytes:
+    """The file's bytes with a note (one line of text) and the checksum of both behind them."""
+    content = image + NOTE + note.encode() if note else image
+    return content + MARK + hashlib.sha256(content).hexdigest().encode()
+
+
+def read_note(path: Path) -> str | None:
+    """The note behind the HDF5 part without reading that part; None where there is none, or a long one."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_NOTE))
+            end = file.read()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    start, stop = end.rfind(NOTE), len(end) - TRAILER
+    if start < 0 or end[stop : stop + len(MARK)] != MARK:
+        return None
+    return end[start + len(NOTE) : stop].decode("utf-8", "replace")
 
 
 def unsealed(path: Path, content: bytes) -> tuple[bytes, bool]:
-    """(the HDF5 part, whether a checksum vouches for it). InputError where the checksum does not hold."""
+    """(the HDF5 part, whether a checksum vouches for it); InputError where the checksum does not hold."""
     image, trailer = content[:-TRAILER], content[-TRAILER:]
     if not trailer.startswith(MARK):
         return content, False

@@ -27,6 +27,3 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "truth_sources": ("row", "source"),
     "truth_mixing": ("feature", "source"),
 }
-
-# One attribute holds all the others and the last values as JSON: a listing of 2,000 runs reads it alone.
-SUMMARY = "summary"

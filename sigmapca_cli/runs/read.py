@@ -94,7 +94,7 @@ class Run:
             return {}
         with reading(self.path) as file:
             check_format(self.path, file.attrs)
-            return {name: plain(value) for name, value in file.attrs.items() if name != fmt.SUMMARY}
+            return {name: plain(value) for name, value in file.attrs.items()}
 
     @cached_property
     def status(self) -> str:
@@ -239,7 +239,6 @@ def summary(folder: Path) -> dict[str, Any]:
     path = folder / fmt.RUN_FILE
     if not path.exists():
         return {"attrs": {}, "last": {}, "step": None, "evaluation": {}, "shape": None}
-    with reading(path) as file:
-        found = read_summary(file)
-        check_format(path, found["attrs"])
-        return found
+    found = read_summary(path)
+    check_format(path, found["attrs"])
+    return found

@@ -1,13 +1,14 @@
-"""The one-line summary inside run.h5: root attributes, last metrics and scalar evaluations, as JSON."""
+"""The one-line summary behind run.h5: root attributes, last metrics and scalar evaluations, as JSON."""
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
-from sigmapca_cli.runs import format as fmt
+from sigmapca_cli.runs.files import read_note, reading, unreadable
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +26,7 @@ def plain(value: Any) -> Any:
 
 def summarise(file: h5py.File) -> dict[str, Any]:
     """attrs {name: value}, last {metric: finite value}, step, evaluation {name: scalar}, shape [p, k]."""
-    attrs = {name: plain(value) for name, value in file.attrs.items() if name != fmt.SUMMARY}
+    attrs = {name: plain(value) for name, value in file.attrs.items()}
     last: dict[str, Any] = {}
     step = None
     for name, data in file.get("metrics", {}).items():
@@ -43,16 +44,18 @@ def summarise(file: h5py.File) -> dict[str, Any]:
     return {"attrs": attrs, "last": last, "step": step, "evaluation": evaluation, "shape": shape}
 
 
-def update_summary(file: h5py.File) -> None:
-    """Store the summary, unless it would not fit an attribute (64 KiB): readers then make it."""
-    text = json.dumps(summarise(file))
-    if fmt.SUMMARY in file.attrs:
-        del file.attrs[fmt.SUMMARY]
-    if len(text.encode()) < 60_000:
-        file.attrs[fmt.SUMMARY] = text
+def summary_text(file: h5py.File) -> str:
+    """The summary as one line of text."""
+    return json.dumps(summarise(file))
 
 
-def read_summary(file: h5py.File) -> dict[str, Any]:
-    """The stored summary, or one made from the file."""
-    text = file.attrs.get(fmt.SUMMARY)
-    return json.loads(text) if isinstance(text, str) else summarise(file)
+def read_summary(path: Path) -> dict[str, Any]:
+    """The summary behind the file, or one made from the file where another program has changed it."""
+    text = read_note(path)
+    if text is not None:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise unreadable(path, error) from error
+    with reading(path) as file:
+        return summarise(file)

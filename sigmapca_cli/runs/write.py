@@ -22,8 +22,8 @@ import numpy as np
 from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, sealed, write_failed
-from sigmapca_cli.runs.summary import update_summary
+from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, write_failed
+from sigmapca_cli.runs.summary import summary_text
 
 FLUSH_SECONDS = 1.0
 FLUSH_ROWS = 512
@@ -286,7 +286,7 @@ class RunWriter:
         self.flush()
         self.attrs["wall_seconds"] = self._earlier_seconds + time.monotonic() - self._started
         self.attrs["peak_memory_bytes"] = peak_memory()
-        replace_file(self.path, sealed(build(self._fill)))
+        replace_file(self.path, build(self._fill))
 
     def finish(
         self,
@@ -312,7 +312,7 @@ class RunWriter:
     def _keep(self, arrays: Mapping[str, Any]) -> None:
         self.arrays.update({name: np.asarray(value) for name, value in arrays.items() if value is not None})
 
-    def _fill(self, file: h5py.File) -> None:
+    def _fill(self, file: h5py.File) -> str:
         string = h5py.string_dtype("utf-8")
         for name, value in self.attrs.items():
             file.attrs[name] = value if value is not None else ""
@@ -326,7 +326,7 @@ class RunWriter:
             file["filters"].attrs["patch_shape"] = self.patch_shape
         _fill_metrics(file.create_group("metrics"), self.table.arrays())
         fill_evaluation(file.create_group("evaluation"), self.evaluation)
-        update_summary(file)
+        return summary_text(file)
 
     def __enter__(self) -> "RunWriter":
         return self
@@ -376,8 +376,8 @@ def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) ->
     """Add {name: scalar or array} to /evaluation of a run, through a copy that replaces its run.h5."""
     file_path = Path(path) / fmt.RUN_FILE if Path(path).is_dir() else Path(path)
 
-    def change(file: h5py.File) -> None:
+    def change(file: h5py.File) -> str:
         fill_evaluation(file.require_group("evaluation"), values)
-        update_summary(file)
+        return summary_text(file)
 
     edit(file_path, change)

@@ -36,7 +36,7 @@ def end_of(pid: int) -> int:
 
 
 def die_at_line(number: int) -> None:
-    """Kill this process, as kill -9 does, when the package reaches its `number`-th line of run code from now."""
+    """Kill this process, as kill -9 does, at the `number`-th line of run code from now."""
     left = [number]
 
     def local(frame: FrameType, event: str, _: Any) -> Any:

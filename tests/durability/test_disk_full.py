@@ -1,4 +1,4 @@
-"""A disk that fills up: one line, the old file whole, nothing half-written; work goes on once there is space."""
+"""A disk that fills up: one line, the old file whole, nothing half-written; work goes on with space."""
 
 import shutil
 import subprocess
