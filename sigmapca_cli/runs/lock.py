@@ -7,6 +7,7 @@ which it then stays. So of any number of processes that race for a folder exactl
 renaming or deleting a lock had two winners in some races.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.runs.files import replace_file, write_failed
 
 NAME = re.compile(r"\.owner\.(\d+)$")
@@ -149,7 +150,8 @@ class FolderLock:
         """Say that the folder is free. The file stays: its number must never be used again."""
         if self.path is not None and self.path.exists():
             owner = {**asdict(self.owner), "released": True}
-            replace_file(self.path, json.dumps(owner).encode())
+            with contextlib.suppress(RunFailed):  # a full disk: the folder is free when this process ends
+                replace_file(self.path, json.dumps(owner).encode())
         self.path = None
 
     def _refusal(self, owner: Owner) -> InputError:

@@ -1,6 +1,5 @@
 """Read a run: run.h5 lazily, and metrics.jsonl while the run is still going."""
 
-import json
 import os
 from functools import cached_property
 from pathlib import Path
@@ -13,30 +12,13 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
+from sigmapca_cli.runs.metrics import MetricTable, read_metrics_jsonl
 from sigmapca_cli.runs.summary import plain, read_summary
 
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a run wrote here."""
     return (folder / fmt.RUN_FILE).exists() or (folder / fmt.METRICS_FILE).exists()
-
-
-def read_metrics_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a last line that is still being written, or was cut off, is left out."""
-    rows = []
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            row["step"]
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                break
-            raise InputError(f"{path}: line {number} is not a line of metrics") from error
-        rows.append(row)
-    return rows
 
 
 def check_format(path: Path, attrs: Any) -> None:
@@ -194,8 +176,6 @@ class Run:
         live = self.folder / fmt.METRICS_FILE
         ended = self.attrs.get("status", fmt.RUNNING) != fmt.RUNNING
         if not ended and live.exists():
-            from sigmapca_cli.runs.write import MetricTable
-
             table = MetricTable()
             for row in read_metrics_jsonl(live):
                 step = int(row.pop("step"))

@@ -1,16 +1,9 @@
 """Write a run: its folder, the metrics while it trains, and run.h5."""
 
 import contextlib
-import json
 import math
 import os
-import platform
-import resource
-import shlex
-import socket
-import sys
 import time
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +12,12 @@ from typing import Any
 import h5py
 import numpy as np
 
-from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, write_failed
+from sigmapca_cli.runs.metrics import MetricTable, json_line, read_metrics_jsonl
+from sigmapca_cli.runs.provenance import environment, now, peak_memory
+from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.summary import summary_text
 
 FLUSH_SECONDS = 1.0
@@ -74,101 +69,6 @@ def _no_outputs(folder: Path, error: OSError) -> InputError:
         f"{folder}: cannot make a run folder here ({error.strerror}); choose a folder you may write to "
         f"with {fmt.OUTPUTS_VARIABLE} or outputs=…"
     )
-
-
-def git_commit(start: Path | None = None) -> str:
-    """The commit checked out around the package, read without starting git; "" outside a checkout."""
-    with contextlib.suppress(OSError, IndexError):
-        git = (start or Path(__file__).resolve().parents[2]) / ".git"
-        if git.is_file():  # a worktree: the file names the real folder
-            git = (git.parent / git.read_text().split(":", 1)[1].strip()).resolve()
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head
-        reference = head[5:]
-        common = git / "commondir"
-        base = (git / common.read_text().strip()).resolve() if common.exists() else git
-        if (base / reference).exists():
-            return (base / reference).read_text().strip()
-        for line in (base / "packed-refs").read_text().splitlines():
-            if line.endswith(" " + reference):
-                return line.split()[0]
-    return ""
-
-
-def now() -> str:
-    """The time with its zone, ISO 8601."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def environment() -> dict[str, Any]:
-    """What a reader needs in order to know where a run came from."""
-    torch = sys.modules.get("torch")  # named without importing it: this module works without torch
-    return {
-        "sigmapca_version": __version__,
-        "torch_version": str(getattr(torch, "__version__", "")),
-        "numpy_version": np.__version__,
-        "h5py_version": h5py.__version__,
-        "python_version": platform.python_version(),
-        "platform": platform.platform(),
-        "hostname": socket.gethostname(),
-        "command": shlex.join(sys.argv),
-        "git_commit": git_commit(),
-        "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
-    }
-
-
-def peak_memory() -> int:
-    """Peak resident memory of this process in bytes (the kernel counts KiB, on macOS bytes)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-class MetricTable:
-    """Columns that grow by rows; a value not logged at a step is nan there."""
-
-    def __init__(self) -> None:
-        self.steps = array("q")
-        self.columns: dict[str, array[float]] = {}
-
-    def row(self, step: int, values: Mapping[str, float]) -> None:
-        """Add one row, or complete the last row when it has the same step."""
-        if not self.steps or self.steps[-1] != step:
-            self.steps.append(step)
-        last = len(self.steps) - 1
-        for name, value in values.items():
-            column = self.columns.get(name)
-            if column is None:
-                column = self.columns[name] = array("d")
-            missing = last - len(column)
-            if missing > 0:
-                column.extend([math.nan] * missing)
-            if len(column) > last:
-                column[last] = value
-            else:
-                column.append(value)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """{"step": int64 (n,), name: float64 (n,)}."""
-        n = len(self.steps)
-        out = {"step": np.array(self.steps, dtype=np.int64)}
-        for name, column in self.columns.items():
-            out[name] = np.full(n, np.nan)
-            out[name][: len(column)] = column
-        return out
-
-
-# One encoder: json.dumps would make a new one for each line.
-_ENCODE = json.JSONEncoder(allow_nan=False).encode
-
-
-def json_line(step: int, values: Mapping[str, float]) -> str:
-    """One line of metrics.jsonl; JSON has no nan or infinity, so these become null."""
-    try:
-        return _ENCODE({"step": step, **values}) + "\n"
-    except ValueError:
-        finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
-        return _ENCODE({"step": step, **finite}) + "\n"
 
 
 class RunWriter:
@@ -233,9 +133,7 @@ class RunWriter:
         self.snapshot()  # from its first moment a run is found, with its configuration
 
     def _resume(self, step: int) -> None:
-        from sigmapca_cli.runs.read import Run, read_metrics_jsonl
-
-        if self.path.exists():
+        with contextlib.suppress(InputError):  # the checkpoint is what counts, run.h5 is written anew
             before = Run.open(self.path)
             self.attrs["created"] = before.attrs.get("created", self.attrs["created"])
             self._earlier_seconds = float(before.attrs.get("wall_seconds", 0.0))
@@ -373,11 +271,16 @@ def fill_evaluation(group: h5py.Group, values: Mapping[str, Any]) -> None:
 
 
 def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Add {name: scalar or array} to /evaluation of a run, through a copy that replaces its run.h5."""
+    """Add {name: scalar or array} to /evaluation of a run, through a copy that replaces its run.h5.
+
+    Raises InputError while the run is still being written: its writer would replace the file again.
+    """
     file_path = Path(path) / fmt.RUN_FILE if Path(path).is_dir() else Path(path)
 
     def change(file: h5py.File) -> str:
         fill_evaluation(file.require_group("evaluation"), values)
         return summary_text(file)
 
+    if Run.open(file_path).status == fmt.RUNNING:
+        raise InputError(f"{file_path}: the run is still going on; evaluate it when it has ended")
     edit(file_path, change)

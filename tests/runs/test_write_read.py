@@ -17,12 +17,12 @@ from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import NOTE
 from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.provenance import git_commit
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import (
     RunWriter,
     claim_folder,
     create_run_folder,
-    git_commit,
     outputs_root,
     write_evaluation,
 )
@@ -186,6 +186,8 @@ def test_status_follows_the_owner(tmp_path: Path) -> None:
         run = Run.open(tmp_path)
         assert run.status == fmt.RUNNING
         assert run.metrics["loss"].tolist() == [0.5]  # live, before run.h5 has it
+        with pytest.raises(InputError, match="still going on"):
+            write_evaluation(tmp_path, {"mcc": 1.0})
     assert Run.open(tmp_path).status == fmt.INTERRUPTED
     (tmp_path / fmt.CHECKPOINT_FILE).touch()
     assert Run.open(tmp_path).resumable

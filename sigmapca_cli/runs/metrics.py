@@ -1,0 +1,77 @@
+"""Metrics while a run goes on: columns in memory, lines of JSON on disk."""
+
+import json
+import math
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+
+
+class MetricTable:
+    """Columns that grow by rows; a value not logged at a step is nan there."""
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self.columns: dict[str, array[float]] = {}
+
+    def row(self, step: int, values: Mapping[str, float]) -> None:
+        """Add one row, or complete the last row when it has the same step."""
+        if not self.steps or self.steps[-1] != step:
+            self.steps.append(step)
+        last = len(self.steps) - 1
+        for name, value in values.items():
+            column = self.columns.get(name)
+            if column is None:
+                column = self.columns[name] = array("d")
+            missing = last - len(column)
+            if missing > 0:
+                column.extend([math.nan] * missing)
+            if len(column) > last:
+                column[last] = value
+            else:
+                column.append(value)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """{"step": int64 (n,), name: float64 (n,)}."""
+        n = len(self.steps)
+        out = {"step": np.array(self.steps, dtype=np.int64)}
+        for name, column in self.columns.items():
+            out[name] = np.full(n, np.nan)
+            out[name][: len(column)] = column
+        return out
+
+
+# One encoder: json.dumps would make a new one for each line.
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
+
+
+def json_line(step: int, values: Mapping[str, float]) -> str:
+    """One line of metrics.jsonl; JSON has no nan or infinity, so these become null."""
+    try:
+        return _ENCODE({"step": step, **values}) + "\n"
+    except ValueError:
+        finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
+        return _ENCODE({"step": step, **finite}) + "\n"
+
+
+def read_metrics_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a last line that is still being written, or was cut off, is left out."""
+    rows = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            row["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise InputError(f"{path}: line {number} is not a line of metrics") from error
+        rows.append(row)
+    return rows

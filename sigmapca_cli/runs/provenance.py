@@ -1,0 +1,65 @@
+"""Where a run came from: commit, versions, machine, command."""
+
+import contextlib
+import os
+import platform
+import resource
+import shlex
+import socket
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sigmapca_cli import __version__
+
+
+def git_commit(start: Path | None = None) -> str:
+    """The commit checked out around the package, read without starting git; "" outside a checkout."""
+    with contextlib.suppress(OSError, IndexError):
+        git = (start or Path(__file__).resolve().parents[2]) / ".git"
+        if git.is_file():  # a worktree: the file names the real folder
+            git = (git.parent / git.read_text().split(":", 1)[1].strip()).resolve()
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head
+        reference = head[5:]
+        common = git / "commondir"
+        base = (git / common.read_text().strip()).resolve() if common.exists() else git
+        if (base / reference).exists():
+            return (base / reference).read_text().strip()
+        for line in (base / "packed-refs").read_text().splitlines():
+            if line.endswith(" " + reference):
+                return line.split()[0]
+    return ""
+
+
+def now() -> str:
+    """The time with its zone, ISO 8601."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def environment() -> dict[str, Any]:
+    """What a reader needs in order to know where a run came from."""
+    torch = sys.modules.get("torch")  # named without importing it: this module works without torch
+    return {
+        "sigmapca_version": __version__,
+        "torch_version": str(getattr(torch, "__version__", "")),
+        "numpy_version": np.__version__,
+        "h5py_version": h5py.__version__,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "hostname": socket.gethostname(),
+        "command": shlex.join(sys.argv),
+        "git_commit": git_commit(),
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
+    }
+
+
+def peak_memory() -> int:
+    """Peak resident memory of this process in bytes (the kernel counts KiB, on macOS bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
