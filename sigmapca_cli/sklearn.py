@@ -1,0 +1,233 @@
+"""σ-PCA as a scikit-learn estimator: `from sigmapca_cli.sklearn import SigmaPCA`."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sigmapca_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.evaluation.identifiability import Certificate
+
+#: Eigenvalues below this fraction of the largest are numerical noise: no component is sought there.
+RANK_TOLERANCE = 1e-11
+
+
+class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Nonlinear PCA with σ: orthonormal components, identified where linear PCA's are arbitrary.
+
+    Minimises E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², h(z) = a·tanh(z/a), over orthonormal W (p, k), Σ the standard
+    deviations of xW held constant (paper, the nonlinear PCA model). Data is centred, not scaled: put
+    StandardScaler before it if wanted.
+
+    Parameters
+    ----------
+    n_components : number of components; None for all that have variance.
+    solver : "newton", exact and deterministic (the default), or "sgd", stochastic training as the command
+    line does it. a : scale of the nonlinearity, or "auto" (newton): small for light tails, large for heavy
+    ones, per component. nonlinearity, derivative : as in the command line's nonlinearity group; newton has a
+    score for most. whiten : whether `transform` divides each component by its standard deviation. max_iter :
+    Newton iterations, or epochs of "sgd" (at least one). tol : largest residual (an angle, in radians) at
+    which "newton" has converged; "sgd" has a bound of its own. random_state : seed of "sgd"; "newton" uses no
+    randomness.
+
+    Attributes
+    ----------
+    components_ (k, p): the filters as rows, by decreasing variance, the entry of largest |value| of each
+    positive. sigma_ (k,): standard deviations of the components on the training data (biased: divided by n).
+    explained_variance_ (k,), explained_variance_ratio_ (k,): sigma_² and its share of the total variance.
+    mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component. converged_: False also warns.
+    """
+
+    a_: np.ndarray
+    n_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        solver: str = "newton",
+        a: float | str = "auto",
+        nonlinearity: str = "scaled_tanh",
+        derivative: str = "true",
+        whiten: bool = False,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.a = a
+        self.nonlinearity = nonlinearity
+        self.derivative = derivative
+        self.whiten = whiten
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SigmaPCA:
+        """Find the components of X (n, p); ValueError for settings or data that cannot be used."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
+        self.mean_ = X.mean(axis=0, dtype=np.float64)
+        centred = X.astype(np.float64) - self.mean_
+        P = _leading(centred, self._count(X.shape))
+        try:
+            W = SOLVERS[self.solver](self, centred, P)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        self._store(W, centred)
+        if not self.converged_:
+            warnings.warn(
+                f"SigmaPCA did not converge in {self.n_iter_} iterations: raise max_iter, or try another a",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Components (n, k) of X (n, p), in the float type of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        Y = (X.astype(np.float64) - self.mean_) @ self.components_.T
+        return (Y / self._divisor()).astype(X.dtype)
+
+    def inverse_transform(self, Y: Any) -> np.ndarray:
+        """Rows (n, p) from components (n, k): the orthogonal projection of the original rows on the
+        components.
+        """
+        check_is_fitted(self)
+        Y = np.asarray(Y)
+        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
+            raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
+        X = (Y * self._divisor()) @ self.components_ + self.mean_
+        return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
+
+    def certificate(self, X: Any, level: float = 0.05) -> Certificate:
+        """Which components are identified, from the training rows X: see `evaluation.identifiability`.
+
+        `evaluation.words.explain` puts it in sentences.
+        """
+        from sigmapca_cli.evaluation.identifiability import certify
+
+        check_is_fitted(self)
+        Y = (np.asarray(X, dtype=np.float64) - self.mean_) @ self.components_.T
+        return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _divisor(self) -> np.ndarray | float:
+        return np.where(self.sigma_ > 0, self.sigma_, 1.0) if self.whiten else 1.0
+
+    def _count(self, shape: tuple[int, int]) -> int | None:
+        k = self.n_components
+        if k is None:
+            return None
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise ValueError(f"n_components={k!r}: give a whole number from 1 on, or None")
+        if k > min(shape):
+            raise ValueError(f"n_components={k} is more than min(n_samples, n_features)={min(shape)}")
+        return int(k)
+
+    def _store(self, W: np.ndarray, centred: np.ndarray) -> None:
+        from sigmapca_cli.methods.solution import signed
+
+        sigma = (centred @ W).std(axis=0)
+        order = np.argsort(-sigma, kind="stable")
+        W, sigma, self.a_ = W[:, order], sigma[order], np.asarray(self.a_)[order]
+        self.components_ = np.ascontiguousarray((W * signed(W)).T)
+        self.sigma_ = sigma
+        self.explained_variance_ = sigma**2
+        total = float(np.mean(np.sum(centred**2, axis=1)))
+        self.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _leading(centred: np.ndarray, k: int | None) -> np.ndarray:
+    """The leading k principal axes (p, k); k None for those that have variance."""
+    n, p = centred.shape
+    if p <= n:
+        values, vectors = np.linalg.eigh(centred.T @ centred / n)
+        values, vectors = values[::-1], vectors[:, ::-1]
+    else:
+        _, s, vt = np.linalg.svd(centred, full_matrices=False)
+        values, vectors = s**2 / n, vt.T
+    rank = int(np.sum(values > RANK_TOLERANCE * max(values[0], 0.0)))
+    if rank == 0:
+        raise ValueError("all rows are equal: there is no variance to find components of")
+    if k is not None and k > rank:
+        raise ValueError(f"n_components={k} is more than the numerical rank {rank} of the data")
+    return vectors[:, : k or rank]
+
+
+def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """W = P R by Newton steps on the rotation group."""
+    from sigmapca_cli.solvers.newton import solve
+
+    result = solve(
+        centred @ P,
+        a=model.a,
+        nonlinearity=model.nonlinearity,
+        derivative=model.derivative,
+        tol=model.tol,
+        max_iter=model.max_iter,
+    )
+    model.n_iter_, model.converged_, model.a_ = result.iterations, result.converged, result.a
+    return P @ result.R
+
+
+def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """W by stochastic training on tangent gradients, started at the principal axes P."""
+    import torch
+
+    from sigmapca_cli.config import Config
+    from sigmapca_cli.methods import method as methods
+    from sigmapca_cli.methods.config import NonlinearityConfig
+    from sigmapca_cli.training.batches import Batches
+    from sigmapca_cli.training.convergence import relative_gradient
+    from sigmapca_cli.training.loop import Trainer
+
+    if model.a == "auto":
+        raise InputError('solver="sgd" needs a number for a, such as 4.0 (heavy tails) or 0.8 (light tails)')
+    n, k = len(centred), P.shape[1]
+    # One scale for all features leaves the axes alone and makes the learning rate mean the same for all data.
+    x = (centred / np.sqrt(np.mean(centred**2))).astype(np.float32)
+    seed = 0 if model.random_state is None else int(model.random_state)
+    cfg = Config(a=model.a, k=k, seed=seed, epochs=model.max_iter, batch_size=min(128, n))
+    cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
+    covariance = x.T.astype(np.float64) @ x / n
+    source: Any = SimpleNamespace(
+        n=n, p=x.shape[1], rows=lambda index: x[index], covariance=lambda: (np.zeros(x.shape[1]), covariance)
+    )
+    method = methods.build(cfg)
+    generator = torch.Generator().manual_seed(seed)
+    W = torch.from_numpy(P.astype(np.float32))
+    C = torch.from_numpy(covariance.astype(np.float32))
+    sigma = torch.from_numpy((x @ P).std(axis=0).astype(np.float32))
+    state = method.init_state(W, sigma, generator)
+    trainer = Trainer(cfg, method, Batches(source, cfg.batch_size, seed), state, C, generator, cfg.lr)
+    trainer.run()
+    gradient = float(relative_gradient(method, trainer.state, source).mean())
+    model.n_iter_, model.converged_ = model.max_iter, gradient < cfg.tol
+    model.a_ = np.full(k, float(model.a))
+    # The loss keeps the columns orthogonal only in the limit; the nearest orthonormal W makes the inverse exact.
+    U, _, Vt = np.linalg.svd(trainer.state["W"].double().numpy(), full_matrices=False)
+    return U @ Vt
+
+
+SOLVERS = {"newton": _newton, "sgd": _sgd}

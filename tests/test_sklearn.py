@@ -1,0 +1,142 @@
+"""The estimator keeps scikit-learn's contract, equals PCA where it must, and finds what PCA cannot."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sigmapca_cli.evaluation.metrics import mcc
+from sigmapca_cli.sklearn import SigmaPCA
+
+SGD = {"solver": "sgd", "a": 4.0, "max_iter": 2}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([SigmaPCA(), SigmaPCA(**SGD)])
+def test_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def planted(n=4000, p=10, draw="laplace", seed=0, noise=0.02):
+    """Two groups of two sources of equal variance: linear PCA cannot tell those of a group apart."""
+    g = np.random.default_rng(seed)
+    E = np.linalg.qr(g.standard_normal((p, 4)))[0]
+    s = g.laplace(size=(n, 4)) / np.sqrt(2) if draw == "laplace" else g.uniform(-1, 1, (n, 4)) * np.sqrt(3)
+    if draw == "mixed":
+        s[:, ::2] = g.laplace(size=(n, 2)) / np.sqrt(2)
+    return (s * [3, 3, 1.5, 1.5]) @ E.T + noise * g.standard_normal((n, p)) + 5, E, s
+
+
+@pytest.mark.parametrize("draw", ["laplace", "uniform", "mixed"])
+def test_finds_planted_axes_that_linear_pca_cannot(draw):
+    X, E, _ = planted(draw=draw)
+    found = SigmaPCA(4).fit(X)
+    assert found.converged_
+    assert mcc(found.components_.T, E) > 0.995
+    assert mcc(PCA(4).fit(X).components_.T, E) < 0.97
+
+
+def test_stochastic_training_finds_them_too():
+    X, E, _ = planted()
+    assert mcc(SigmaPCA(4, solver="sgd", a=4.0, max_iter=40).fit(X).components_.T, E) > 0.99
+
+
+def test_gaussian_data_of_distinct_variances_is_linear_pca():
+    X = np.random.default_rng(0).standard_normal((3000, 5)) * [8, 4, 2, 1, 0.5]
+    found, peer = SigmaPCA(3, a=4.0).fit(X), PCA(3).fit(X)
+    assert mcc(found.components_.T, peer.components_.T) > 0.999
+    np.testing.assert_allclose(found.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_transform_and_its_inverse(whiten):
+    X, _, _ = planted(noise=0)
+    found = SigmaPCA(4, whiten=whiten).fit(X)
+    Y = found.transform(X)
+    np.testing.assert_allclose(found.inverse_transform(Y), X, atol=1e-9)
+    np.testing.assert_allclose(Y.std(axis=0), 1.0 if whiten else found.sigma_)
+    assert (np.diff(found.sigma_) <= 0).all()
+    W = found.components_.T
+    np.testing.assert_allclose(W.T @ W, np.eye(4), atol=1e-9)
+    assert (W[np.abs(W).argmax(axis=0), np.arange(4)] > 0).all()
+
+
+def test_scale_and_offset_of_the_data_change_nothing_but_themselves():
+    X, _, _ = planted()
+    found, tiny = SigmaPCA(4).fit(X), SigmaPCA(4).fit(X * 1e-9 + 1e-7)
+    np.testing.assert_allclose(tiny.components_, found.components_, atol=1e-5)
+    np.testing.assert_allclose(tiny.sigma_, found.sigma_ * 1e-9, rtol=1e-5)
+
+
+def test_float32_and_float64_agree():
+    X, _, _ = planted()
+    low = SigmaPCA(4).fit(X.astype(np.float32))
+    assert mcc(low.components_.T, SigmaPCA(4).fit(X).components_.T) > 0.9999
+    assert low.transform(X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fewer_rows_than_features():
+    X = np.random.default_rng(0).laplace(size=(30, 80))
+    found = SigmaPCA(5).fit(X)
+    assert found.components_.shape == (5, 80) and np.isfinite(found.transform(X)).all()
+    assert SigmaPCA(a=4.0, max_iter=3).fit(X).components_.shape == (29, 80)
+
+
+def test_works_in_a_pipeline_and_names_its_output():
+    iris = load_iris(as_frame=True)
+    pipeline = make_pipeline(StandardScaler(), SigmaPCA(2)).set_output(transform="pandas")
+    out = pipeline.fit_transform(iris.data)
+    assert list(out.columns) == ["sigmapca0", "sigmapca1"] and out.shape == (150, 2)
+    again = pickle.loads(pickle.dumps(pipeline)).transform(iris.data)
+    np.testing.assert_array_equal(again.to_numpy(), out.to_numpy())
+
+
+def test_the_same_fit_gives_the_same_bits():
+    X, _, _ = planted()
+    for model in (SigmaPCA(4), SigmaPCA(4, **SGD, random_state=3)):
+        np.testing.assert_array_equal(clone(model).fit(X).components_, clone(model).fit(X).components_)
+
+
+def test_certificate_tells_gaussian_components_from_others():
+    X, _, _ = planted()
+    X = np.hstack(
+        [X @ np.linalg.qr(np.random.default_rng(1).standard_normal((10, 10)))[0], _gaussian(len(X))]
+    )
+    found = SigmaPCA(6).fit(X)
+    np.testing.assert_array_equal(found.certificate(X).identified, [True] * 4 + [False] * 2)
+
+
+def _gaussian(n):
+    g = np.random.default_rng(2).standard_normal((n, 2))
+    return 0.5 * (g - g.mean(axis=0)) / g.std(axis=0)
+
+
+def test_settings_that_cannot_work_are_refused():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    for model, message in [
+        (SigmaPCA(4), "more than min"),
+        (SigmaPCA(0), "whole number"),
+        (SigmaPCA(solver="lbfgs"), "choose from newton, sgd"),
+        (SigmaPCA(solver="sgd"), "needs a number for a"),
+        (SigmaPCA(a=-1.0), "positive"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X)
+    with pytest.raises(ValueError, match="numerical rank 1"):
+        SigmaPCA(2).fit(X[:, :1] @ np.ones((1, 3)))
+    with pytest.raises(ValueError, match="no variance"):
+        SigmaPCA().fit(np.ones((5, 3)))
+
+
+def test_no_convergence_is_said():
+    X, _, _ = planted()
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
+        assert not SigmaPCA(4, max_iter=1).fit(X).converged_
