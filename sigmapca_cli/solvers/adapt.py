@@ -1,0 +1,71 @@
+"""What is re-measured while the solver runs: a per component (`a=auto`), or the sign of the score (FastICA's log cosh)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from sigmapca_cli.solvers.moments import measure
+from sigmapca_cli.solvers.scores import Score
+
+Array = np.ndarray
+
+CANDIDATES = (3.0, 0.8)
+"""a for components that are heavier, and lighter, tailed than a Gaussian (SPEC 6.6)."""
+
+
+def certificate(m: Array, c: Array) -> Array:
+    """(m − c)/(|m| + |c|): positive where two such components of equal variance are identified, 0 for Gaussians."""
+    return (m - c) / np.maximum(np.abs(m) + np.abs(c), np.finfo(np.float64).tiny)
+
+
+def margin(iteration: int) -> float:
+    """By how much another choice must be better: grows, so that the choices settle and the iteration can converge."""
+    return 0.01 * 1.25 ** max(0, iteration - 5)
+
+
+@dataclass
+class Adaptive:
+    """a (k,) and signs (k,) of the score, with what may change about them.
+
+    auto: choose each a_j among CANDIDATES by the larger certificate. Both moments of φ are bounded functions of z for
+    h = a·tanh(z/a), so one outlier cannot decide, as it can in a sample kurtosis. signed: s_j = sign(m_j − c_j).
+    """
+
+    a: Array
+    signs: Array
+    auto: bool
+    signed: bool
+
+    @classmethod
+    def of(cls, a: object, k: int, signed: bool) -> Adaptive:
+        """From "auto", a number, or one number per component."""
+        auto = isinstance(a, str)
+        values = np.full(k, CANDIDATES[0]) if auto else np.array(np.broadcast_to(np.asarray(a, float), (k,)))
+        return cls(values, np.ones(k), auto, signed)
+
+    def update(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+        """Re-measure on the rows of Y; True if anything changed."""
+        if self.signed:
+            return self._update_signs(Y, M, score, iteration)
+        return self.auto and self._update_a(Y, M, score, iteration)
+
+    def _update_a(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+        scores = []
+        for candidate in CANDIDATES:
+            moments = measure(Y, M, score, np.full(len(self.a), candidate))
+            scores.append(certificate(moments.m, moments.c))
+        heavy = self.a == CANDIDATES[0]
+        gain = np.where(heavy, scores[1] - scores[0], scores[0] - scores[1])
+        switch = gain > margin(iteration)
+        self.a = np.where(switch, np.where(heavy, CANDIDATES[1], CANDIDATES[0]), self.a)
+        return bool(switch.any())
+
+    def _update_signs(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+        moments = measure(Y, M, score, self.a)
+        gap = self.signs * certificate(moments.m, moments.c)
+        switch = gap < (0.0 if iteration == 0 else -margin(iteration))
+        self.signs = np.where(switch, -self.signs, self.signs)
+        return bool(switch.any())

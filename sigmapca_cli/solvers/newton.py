@@ -1,0 +1,364 @@
+"""A deterministic solver for the main loss: root finding on the rotation group (SPEC 6.4; derivation in docs/solver.md).
+
+W = P·R with P the k leading eigenvectors of the covariance and R orthogonal. The rows enter once, as Y = (x − mean)·P;
+every iteration works on the (n, k) matrix Y only. The residual S is not the gradient of any function (the loss holds its
+decoder and σ fixed), so nothing is minimised and no line search is made: S = 0 is solved for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.solvers import jacobian as jac
+from sigmapca_cli.solvers import steps
+from sigmapca_cli.solvers.adapt import Adaptive
+from sigmapca_cli.solvers.moments import Moments, measure
+from sigmapca_cli.solvers.scores import Score, lookup
+
+Array = np.ndarray
+
+LEVELS = (50_000,)
+"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than half."""
+JACOBIAN_ROWS = 25_000
+"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the residual."""
+CLOSE = 0.05
+"""Largest angle of an unlimited Newton step that is tried, radians."""
+CONTRACTION = 0.3
+"""A Jacobian is kept while each of its steps brings the residual to less than this fraction."""
+STALL = 0.6
+"""Pairwise steps go on while five of them bring the residual to less than this fraction."""
+
+
+@dataclass
+class NewtonResult:
+    """What the solver found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
+
+    residual: max |S_ij| on all rows; relative_residual: max |S_ij|/K_ij, an angle in radians (see jacobian.curvature);
+    history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature, diagonal 0, and
+    H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; notes: what a user must know.
+    """
+
+    R: Array
+    sigma: Array
+    a: Array
+    signs: Array
+    converged: bool
+    iterations: int
+    residual: float
+    relative_residual: float
+    history: list[tuple[int, int, float]]
+    H: Array
+    H_error: Array
+    m: Array
+    c: Array
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One candidate: the residual and curvature of the rotation R on the rows of a stage."""
+
+    R: Array
+    sigma: Array
+    C: Array
+    S: Array
+    H: Array
+    K: Array
+    moments: Moments
+
+    @property
+    def absolute(self) -> float:
+        """max |S_ij|."""
+        return float(np.abs(self.S).max(initial=0.0))
+
+    @property
+    def relative(self) -> float:
+        """max |S_ij|/K_ij."""
+        return float((np.abs(self.S) / np.maximum(self.K, np.finfo(np.float64).tiny)).max(initial=0.0))
+
+
+@dataclass
+class Rows:
+    """The rows of one stage and their second moments."""
+
+    Y: Tensor
+    C: Array
+
+    @classmethod
+    def spaced(cls, Y: Tensor, count: int, block: int) -> Rows:
+        """count rows of Y, evenly spaced: deterministic, and drawn from all over the data set."""
+        n = len(Y)
+        if count < n:
+            # the odd offset pattern of a real-valued stride avoids locking onto the period of image rows
+            Y = Y[torch.from_numpy(np.floor(np.arange(count) * (n / count)).astype(np.int64))]
+        C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
+        for rows in Y.split(block):
+            C += (rows.T @ rows).double()
+        return cls(Y, C.numpy() / len(Y))
+
+
+class Stage:
+    """One number of rows, solved to one tolerance."""
+
+    def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
+        self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
+        self.rows = Rows.spaced(Y, count, block)
+        self.support = self._support(min(JACOBIAN_ROWS, count))
+
+    def _support(self, count: int) -> Rows:
+        return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
+
+    def at(self, R: Array, rows: Rows | None = None, third: bool = False) -> Point:
+        """Residual and curvature at R on the rows given (default: all of the stage)."""
+        rows = rows or self.rows
+        C = R.T @ rows.C @ R
+        sigma = np.sqrt(np.diag(C))
+        moments = measure(rows.Y, R / sigma, self.score, self.adaptive.a, third=third, block=self.block)
+        moments = moments.signed(self.adaptive.signs)
+        H, K = jac.curvature(moments, sigma)
+        return Point(R, sigma, C, jac.residual(moments, sigma), H, K, moments)
+
+    def jacobian(self, R: Array) -> Array:
+        """J at R, averaged over the supporting rows."""
+        point = self.at(R, self.support, third=True)
+        return jac.jacobian(point.moments, point.sigma, point.C)
+
+    def widen(self) -> bool:
+        """Average the Jacobian over four times as many rows from now on; False if all are in use."""
+        if len(self.support.Y) >= self.count:
+            return False
+        self.support = self._support(4 * len(self.support.Y))
+        return True
+
+    def adapt(self, R: Array, sigma: Array, iteration: int) -> bool:
+        """Re-measure a, or the signs, at R."""
+        return self.adaptive.update(self.support.Y, R / sigma, self.score, iteration)
+
+
+@dataclass
+class Controller:
+    """Chooses the kind of each step from the record of residuals: pairwise, guarded, or a kept or new Newton step."""
+
+    pairwise: bool
+    J: Array | None = None
+    kept: bool = False
+    wait: int = 0
+    record: list[float] = field(default_factory=list)
+
+    def step(self, stage: Stage, point: Point) -> Array:
+        """The rotation to make from this point, on pairs i < j."""
+        self.record.append(point.relative)
+        D = steps.preconditioner(point.H, point.K)
+        if self.pairwise and not self._pairwise_stalled():
+            return steps.pairwise_step(point.S, D)
+        self.pairwise = False
+        if self.kept and self._contracted():
+            return steps.newton_step(self.J, point.S)
+        if self.kept:
+            # the last Newton step did badly: a Jacobian over too few rows near the end, or too far from the solution
+            widened = self.record[-1] < 1e-3 and stage.widen()
+            self.wait = 0 if widened or self._ratio() < 1 else 3
+        self.J = stage.jacobian(point.R)
+        self.kept = False
+        if self.wait == 0 and self._falling():
+            theta = steps.newton_step(self.J, point.S)
+            if np.abs(theta).max() < CLOSE:
+                self.kept = True
+                return theta
+        self.wait = max(0, self.wait - 1)
+        return steps.guarded_step(self.J, point.S, D)
+
+    def reset(self) -> None:
+        """Forget the record: the equations themselves have changed."""
+        self.record, self.kept = [], False
+
+    def _ratio(self) -> float:
+        return self.record[-1] / self.record[-2] if len(self.record) > 1 else 1.0
+
+    def _contracted(self) -> bool:
+        return self._ratio() < CONTRACTION
+
+    def _falling(self) -> bool:
+        # Newton's step is trusted where the guarded steps, which only approach stable solutions, already make progress
+        return len(self.record) < 2 or self._ratio() < 0.9
+
+    def _pairwise_stalled(self) -> bool:
+        return len(self.record) > 5 and self.record[-1] > STALL * self.record[-6]
+
+
+def solve(
+    Y: Array,
+    k: int | None = None,
+    a: float | str | Array = "auto",
+    nonlinearity: str = "scaled_tanh",
+    derivative: str = "true",
+    start: Array | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    threads: int | None = None,
+    block: int = 4096,
+) -> NewtonResult:
+    """Solve S(R) = 0 for the main loss on the components Y.
+
+    Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums of blocks in
+    float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the identity (the PCA solution).
+    tol bounds both max |S| and max |S|/K on all rows. Non-convergence is reported in the result, never raised.
+    Raises InputError for unusable data or settings. Source: SPEC 6.4-6.6.
+    """
+    score = lookup(nonlinearity, derivative)
+    rows = _check(Y, k)
+    adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
+    R = _check_start(start, rows.shape[1])
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        return _solve(rows, R, score, adaptive, tol, max_iter, block)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _solve(
+    Y: Tensor, R: Array, score: Score, adaptive: Adaptive, tol: float, max_iter: int, block: int
+) -> NewtonResult:
+    history: list[tuple[int, int, float]] = []
+    counts = [count for count in LEVELS if 2 * count <= len(Y)] + [len(Y)]
+    for count in counts:
+        last = count == len(Y)
+        stage = Stage(Y, count, score, adaptive, block)
+        # a solution of a subset is only worth finding to its sampling error
+        target = tol if last else max(tol, 0.1 / np.sqrt(count))
+        R, converged = _run(stage, R, target, max_iter, history, Controller(pairwise=not history))
+    return _result(stage, R, converged, tol, history)
+
+
+def _run(
+    stage: Stage,
+    R: Array,
+    tol: float,
+    max_iter: int,
+    history: list[tuple[int, int, float]],
+    control: Controller,
+) -> tuple[Array, bool]:
+    """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
+    best, best_value = R, np.inf
+    while True:
+        iteration = len(history)
+        point = stage.at(R)
+        if not control.kept and stage.adapt(R, point.sigma, iteration):
+            control.reset()
+            best_value = np.inf
+            point = stage.at(R)
+        value = max(point.relative, point.absolute)
+        history.append((iteration, stage.count, point.relative))
+        if value < best_value:
+            best, best_value = R, value
+        if value <= tol or iteration + 1 >= max_iter or not np.isfinite(value):
+            return best, best_value <= tol
+        R = steps.rotate(R, control.step(stage, point))
+
+
+def _result(
+    stage: Stage, R: Array, converged: bool, tol: float, history: list[tuple[int, int, float]]
+) -> NewtonResult:
+    R, order = _canonical(R, stage.rows.C)
+    adaptive = stage.adaptive
+    adaptive.a, adaptive.signs = adaptive.a[order], adaptive.signs[order]
+    point = stage.at(R)
+    error = measure(
+        stage.support.Y, R / point.sigma, stage.score, adaptive.a, error=True, block=stage.block
+    ).error
+    assert error is not None
+    error = error * np.sqrt(len(stage.support.Y) / stage.count)
+    H = point.H - np.diag(np.diag(point.H))
+    H_error = np.sqrt(error**2 + error[:, None] ** 2)
+    result = NewtonResult(
+        R=R,
+        sigma=point.sigma,
+        a=adaptive.a,
+        signs=adaptive.signs,
+        converged=converged,
+        iterations=len(history),
+        residual=point.absolute,
+        relative_residual=point.relative,
+        history=history,
+        H=H,
+        H_error=H_error,
+        m=point.moments.m,
+        c=point.moments.c,
+    )
+    result.notes = _notes(result, tol)
+    return result
+
+
+def _notes(result: NewtonResult, tol: float) -> list[str]:
+    notes = []
+    if not result.converged:
+        notes.append(
+            f"not converged: residual {result.residual:.1e} (relative {result.relative_residual:.1e}) after"
+            f" {result.iterations} iterations, above {tol:.0e}"
+        )
+    H, error = jac.pack(result.H), jac.pack(result.H_error)
+    if negative := int((H < -2 * error).sum()):
+        notes.append(f"{negative} pairs of components have negative curvature: this a cannot separate them")
+    if flat := int((np.abs(H) <= 2 * error).sum()):
+        notes.append(
+            f"{flat} pairs of components are not identified: their curvature is zero within its error"
+        )
+    return notes
+
+
+def _canonical(R: Array, C: Array) -> tuple[Array, Array]:
+    """Columns by decreasing variance, the entry of largest absolute value of each positive."""
+    order = np.argsort(-np.einsum("lj,lm,mj->j", R, C, R), kind="stable")
+    R = R[:, order]
+    return R * np.sign(R[np.abs(R).argmax(0), np.arange(len(R))]), order
+
+
+def _check(Y: Array, k: int | None) -> Tensor:
+    if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
+        raise InputError("solver newton needs components as a float matrix (rows, k)")
+    Y = Y[:, :k]
+    n, width = Y.shape
+    if n <= width:
+        raise InputError(f"solver newton needs more rows than components: {n} rows, k={width}; lower k")
+    if n * width <= 1_000_000:
+        Y = Y.astype(np.float64)  # free at this size, and exact
+    std = Y.std(0, dtype=np.float64)
+    if not np.isfinite(std).all():
+        raise InputError("the components contain NaN or infinite values; check the data")
+    if std.min() <= 1e-6 * std.max():
+        rank = int((std > 1e-6 * std.max()).sum())
+        raise InputError(f"only {rank} of {width} components have any variance; use k={rank} or fewer")
+    return torch.from_numpy(np.ascontiguousarray(Y))
+
+
+def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> float | str | Array:
+    if isinstance(a, str):
+        if a != "auto":
+            raise InputError(f"a={a} is neither a number nor auto")
+        if (nonlinearity, derivative) == ("scaled_tanh", "true"):
+            return a
+        # elsewhere nothing is known about which a separates what
+        if nonlinearity in ("scaled_tanh", "hard_tanh"):
+            raise InputError(
+                f"a=auto needs nonlinearity=scaled_tanh with derivative=true; give a number for {nonlinearity}"
+            )
+        return 1.0
+    if not np.all(np.asarray(a, float) > 0):
+        raise InputError("a must be positive")
+    return a
+
+
+def _check_start(start: Array | None, k: int) -> Array:
+    if start is None:
+        return np.eye(k)
+    start = np.asarray(start, np.float64)
+    if start.shape != (k, k) or np.abs(start.T @ start - np.eye(k)).max() > 1e-4:
+        raise InputError(f"start must be an orthogonal matrix of shape ({k}, {k})")
+    U, _, Vt = np.linalg.svd(start)
+    return U @ Vt

@@ -1,0 +1,102 @@
+"""Scores: the function φ whose cross moments vanish where the main loss is stationary.
+
+The gradient of the main loss in column j reads ∝ E[xᵀ φ(z_j)] with φ(z) = (z − h(z))·h′(z) (SPEC 6.4; paper, the
+section on nonlinear PCA). A nonlinearity h therefore enters the solver through φ and φ′ only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from sigmapca_cli.errors import InputError
+
+Score = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+ASYMMETRIC_SCALE = 1.6
+"""c of h(z) = c·tanh(z): close to 1/std(tanh(z)) for a standard normal z."""
+
+
+def scaled_tanh(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = a·tanh(z/a), true derivative: φ = (z − h)(1 − t²), φ′ = (1 − t²)·t·(3t − 2z/a), t = tanh(z/a)."""
+    u = z / a
+    t = torch.tanh(u)
+    dh = torch.addcmul(torch.ones((), dtype=z.dtype), t, t, value=-1)
+    phi = (u - t).mul_(dh).mul_(a)
+    dphi = torch.sub(3 * t, u, alpha=2).mul_(t).mul_(dh)
+    return phi, dphi
+
+
+def scaled_tanh_one(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = a·tanh(z/a), h′ := 1: φ = z − h, φ′ = t²."""
+    t = torch.tanh(z / a)
+    return z - a * t, t * t
+
+
+def tanh(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = tanh(z), true derivative; a is ignored."""
+    return scaled_tanh(z, torch.ones_like(a))
+
+
+def tanh_one(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = tanh(z), h′ := 1; a is ignored."""
+    return scaled_tanh_one(z, torch.ones_like(a))
+
+
+def hard_tanh_one(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = clip(z, −a, a), h′ := 1: φ = z − h, φ′ = 1 where |z| > a."""
+    return z - torch.clamp(z, -a, a), (z.abs() > a).to(z.dtype)
+
+
+def asymmetric(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = c·tanh(z), c = 1.6, true derivative: φ = (z − ct)·c(1 − t²)."""
+    c = ASYMMETRIC_SCALE
+    t = torch.tanh(z)
+    s = 1 - t * t
+    return (z - c * t) * (c * s), c * s * (1 - c * s - 2 * t * (z - c * t))
+
+
+def asymmetric_one(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = c·tanh(z), c = 1.6, h′ := 1: φ = z − ct, φ′ = 1 − c(1 − t²)."""
+    c = ASYMMETRIC_SCALE
+    t = torch.tanh(z)
+    return z - c * t, 1 - c + c * t * t
+
+
+def identity(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """h = z: φ = 0; every rotation is stationary, as for the linear autoencoder."""
+    return torch.zeros_like(z), torch.zeros_like(z)
+
+
+def logcosh(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """The score of FastICA's log cosh contrast, g = tanh(z), g′ = 1 − t² (Hyvärinen 1999); a is ignored."""
+    t = torch.tanh(z)
+    return t, 1 - t * t
+
+
+SCORES: dict[tuple[str, str], Score] = {
+    ("scaled_tanh", "true"): scaled_tanh,
+    ("scaled_tanh", "one"): scaled_tanh_one,
+    ("tanh", "true"): tanh,
+    ("tanh", "one"): tanh_one,
+    ("hard_tanh", "one"): hard_tanh_one,
+    ("asymmetric", "true"): asymmetric,
+    ("asymmetric", "one"): asymmetric_one,
+    ("identity", "true"): identity,
+    ("identity", "one"): identity,
+    ("logcosh", "true"): logcosh,
+}
+
+
+def lookup(nonlinearity: str, derivative: str) -> Score:
+    """The score of a nonlinearity; InputError where φ vanishes everywhere (hard tanh, sign) or is not smooth enough."""
+    try:
+        return SCORES[nonlinearity, derivative]
+    except KeyError:
+        known = ", ".join(f"{name}/{kind}" for name, kind in SCORES)
+        raise InputError(
+            f"solver newton has no score for nonlinearity={nonlinearity} with derivative={derivative};"
+            f" choose one of {known}, or train with an optimizer"
+        ) from None
