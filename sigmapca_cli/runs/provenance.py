@@ -42,6 +42,14 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
+def command() -> str:
+    """The command as typed: Hydra's front end rewrites sys.argv, but not sys.orig_argv."""
+    interpreter, *words = sys.orig_argv
+    if not words or words[0].startswith("-"):
+        return shlex.join([Path(interpreter).name, *words])
+    return shlex.join([Path(words[0]).name, *words[1:]])
+
+
 def environment() -> dict[str, Any]:
     """What a reader needs in order to know where a run came from."""
     torch = sys.modules.get("torch")  # named without importing it: this module works without torch
@@ -53,7 +61,7 @@ def environment() -> dict[str, Any]:
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
-        "command": shlex.join(sys.argv),
+        "command": command(),
         "git_commit": git_commit(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
     }

@@ -90,6 +90,17 @@ def test_provenance_attributes(tmp_path: Path) -> None:
     assert attrs["peak_memory_bytes"] > 1e6 and attrs["wall_seconds"] >= 0
 
 
+def test_command_is_the_one_typed(tmp_path: Path) -> None:
+    script = tmp_path / "tool"
+    script.write_text(
+        "import sys; sys.argv = ['x']\nfrom sigmapca_cli.runs.provenance import command; print(command())"
+    )
+    said = subprocess.run(
+        [sys.executable, script, "train", "a=b c"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "tool train 'a=b c'"
+
+
 def test_commit_equals_what_git_says() -> None:
     asked = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True)
     if asked.returncode:
