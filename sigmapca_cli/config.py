@@ -6,7 +6,8 @@ library is imported here, so that help and completion can read the schema withou
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
@@ -23,11 +24,7 @@ from sigmapca_cli.sources.config import DataConfig
 def choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a value that is none of the choices, naming the nearest one."""
     if value not in choices:
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(value), choices, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"{name}={value}: choose one of {', '.join(choices)}{hint}")
+        raise InputError(f"{name}={value}: choose one of {', '.join(choices)}{nearest(value, choices)}")
 
 
 def within(
@@ -169,3 +166,35 @@ def register() -> None:
     from hydra.core.config_store import ConfigStore
 
     ConfigStore.instance().store(group="schema", name="config", node=Config)
+
+
+def known_keys() -> list[str]:
+    """Every key of the schema, dotted."""
+    keys = []
+    for field_ in fields(Config):
+        keys.append(field_.name)
+        if isinstance(field_.type, type) and is_dataclass(field_.type):
+            keys += [f"{field_.name}.{inner.name}" for inner in fields(field_.type)]
+    return keys
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """A hint that names the closest valid name, or nothing."""
+    from difflib import get_close_matches
+
+    names = list(names)
+    near = get_close_matches(word, names, 1, 0.5)
+    if not near:
+        last = word.split(".")[-1]
+        near = [name for name in names if name.split(".")[-1] == last][:1]
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def refuse_unknown(plain: Mapping[str, Any]) -> None:
+    """Refuse keys that are in no schema: Hydra lets `+typo=3` pass."""
+    known = set(known_keys())
+    for key, value in plain.items():
+        inner = value if isinstance(value, Mapping) and key != "regularisers" else {}
+        for name in (key, *(f"{key}.{k}" for k in inner)):
+            if name not in known:
+                raise InputError(f"{name}: no such key{nearest(name, known)}; `sigmapca train --help` lists them")

@@ -15,6 +15,7 @@ def main() -> None:
     try:
         from sigmapca_cli.cli.app import app
 
+        show_warnings()
         app()
     except SigmapcaError as problem:
         if debug:
@@ -37,3 +38,15 @@ def fail(message: str, status: int) -> None:
     """Print one line on standard error and leave with the status."""
     print(f"sigmapca: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
+
+
+def show_warnings() -> None:
+    """Warnings of the program go to standard error, one line each."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("sigmapca: warning: %(message)s"))
+    logger = logging.getLogger("sigmapca")
+    logger.addHandler(handler)
+    logger.propagate = False

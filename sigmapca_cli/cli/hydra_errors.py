@@ -4,35 +4,10 @@ Hydra's own hint ("use +key=value") would let a typo pass as a new key, so its t
 A test holds each of these texts against the installed version.
 """
 
-import dataclasses
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 
 from sigmapca_cli.cli.places import groups
-
-
-def known_keys() -> list[str]:
-    """Every key of the schema, dotted."""
-    from sigmapca_cli.config import Config
-
-    def walk(cls: type, prefix: str) -> Iterable[str]:
-        for field in dataclasses.fields(cls):
-            yield prefix + field.name
-            if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
-                yield from walk(field.type, f"{prefix}{field.name}.")
-
-    return [*walk(Config, ""), "experiment"]
-
-
-def nearest(word: str, names: Iterable[str]) -> str:
-    """A hint that names the closest valid name, or nothing."""
-    names = list(names)
-    near = get_close_matches(word, names, 1, 0.5)
-    if not near:
-        last = word.split(".")[-1]
-        near = [name for name in names if name.split(".")[-1] == last][:1]
-    return f"; did you mean {near[0]}?" if near else ""
+from sigmapca_cli.config import known_keys, nearest
 
 
 def chain(problem: BaseException) -> str:

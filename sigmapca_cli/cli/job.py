@@ -7,6 +7,8 @@ The command line is rebuilt for Hydra, overrides first and flags last, so that m
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from sigmapca_cli.cli.places import conf_folder
 from sigmapca_cli.errors import InputError, SigmapcaError
@@ -44,6 +46,38 @@ def quoted(key: str, value: str) -> str:
     return f"{key}='{escaped}'"
 
 
+@dataclass
+class Ended:
+    """How the job of this process ended, where Hydra would have printed its own words about it."""
+
+    problem: SigmapcaError | None = None
+
+
+ended = Ended()
+
+
+def guarded(task: Callable, cfg: Any) -> Any:
+    """Run the task of one job. Called by the module-level functions that launchers pickle.
+
+    A single run's error is kept for `run_job`, which raises it after Hydra is done. In a sweep it is announced at
+    once and noted in the job's folder, and the other jobs go on, unless `fail_fast` is set.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    if HydraConfig.get().mode == RunMode.RUN:
+        try:
+            return task(cfg)
+        except SigmapcaError as problem:
+            if os.environ.get("SIGMAPCA_DEBUG"):
+                raise
+            ended.problem = problem
+            return None
+    from sigmapca_cli.cli.sweeps import in_sweep
+
+    return in_sweep(task, cfg)
+
+
 def run_job(task: Callable, overrides: list[str], flags: list[str], config_name: str = "config") -> None:
     """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
     import hydra
@@ -56,6 +90,7 @@ def run_job(task: Callable, overrides: list[str], flags: list[str], config_name:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     before = sys.argv
     sys.argv = ["sigmapca", *overrides, *flags]
+    ended.problem = None
     try:
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
     except (SigmapcaError, KeyboardInterrupt):
@@ -67,3 +102,5 @@ def run_job(task: Callable, overrides: list[str], flags: list[str], config_name:
         raise InputError(message) from None
     finally:
         sys.argv = before
+    if ended.problem is not None:
+        raise ended.problem

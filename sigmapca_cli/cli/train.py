@@ -23,6 +23,7 @@ def train(
         None, "--if-exists", metavar="HOW", help="When the same run exists: new, skip, resume or fail."
     ),
     strict: bool = typer.Option(False, "--strict", help="An unconverged run ends with status 1."),
+    fail_fast: bool = typer.Option(False, "--fail-fast", help="With -m: stop at the first failed job."),
     cfg: str = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all)."),
     resolve: bool = typer.Option(False, "--resolve", help="With --cfg: resolve interpolations."),
     package: str = typer.Option(None, "--package", "-p", help="With --cfg: only this part."),
@@ -53,7 +54,12 @@ def train(
         config_dir=config_dir,
         config_path=config_path,
     )
-    run_job(train_job, arguments, flags)
+    if not multirun or cfg or info:
+        run_job(train_job, arguments, flags)
+        return
+    from sigmapca_cli.cli.sweeps import run_sweep
+
+    run_sweep(train_job, arguments, flags, fail_fast=fail_fast)
 
 
 def resumed(name: str) -> list[str]:
@@ -71,6 +77,7 @@ def resumed(name: str) -> list[str]:
 
 def train_job(cfg: Any) -> None:
     """What Hydra runs, here or on a cluster's node: one run of the composed configuration."""
+    from sigmapca_cli.cli.job import guarded
     from sigmapca_cli.training.run import run_composed
 
-    run_composed(cfg)
+    guarded(run_composed, cfg)

@@ -17,7 +17,7 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import relative_gradient
-from sigmapca_cli.training.loop import NORMED, Hooks, Trainer
+from sigmapca_cli.training.loop import Hooks, Trainer
 from sigmapca_cli.training.machine import DTYPES
 from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.signals import Guard
@@ -100,7 +100,6 @@ def train(trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoint
     cfg: Any = trainer.cfg
     shown = progress(trainer.total)
     last_snapshot = time.monotonic()
-    normed = trainer.tangent or cfg.constraint.name in NORMED
 
     def log(steps: np.ndarray, values: dict[str, np.ndarray]) -> None:
         nonlocal last_snapshot
@@ -114,7 +113,7 @@ def train(trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoint
     def finished(trainer: Trainer) -> bool:
         if cfg.stop != "tol" or trainer.position[1] != 0:
             return False
-        gradient = relative_gradient(trainer.method, trainer.state, source, normed=normed, rows=16_384)
+        gradient = relative_gradient(trainer.method, trainer.state, source, rows=16_384)
         return float(gradient.mean()) < cfg.tol
 
     with Guard() as guard:
@@ -150,9 +149,7 @@ def stop(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, guard: G
 def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     """The solution in its final order and signs, with the evidence for its convergence."""
     cfg: Any = trainer.cfg
-    gradient = relative_gradient(
-        trainer.method, trainer.state, source, normed=cfg.constraint.name in NORMED
-    )
+    gradient = relative_gradient(trainer.method, trainer.state, source)
     largest = float(gradient.mean())
     solution = trainer.method.result(trainer.state, source.covariance()[1])
     facts: Facts = {

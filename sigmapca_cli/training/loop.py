@@ -14,7 +14,6 @@ from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batches
 
 Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
-NORMED = ("unit_norm", "symmetric", "gram_schmidt")
 
 
 @dataclass
@@ -49,7 +48,8 @@ class Trainer:
     def __post_init__(self) -> None:
         cfg = self.cfg
         self.optimizer = optimizers.build(cfg.optimizer)
-        self.tangent = cfg.optimizer.tangent and cfg.constraint.name in NORMED
+        self.tangent = self.method.tangent_parameters if cfg.optimizer.tangent else ()
+        self.buffers: dict[str, Tensor] = {}
         self.total = cfg.steps or max(1, math.ceil(cfg.epochs * self.batches.per_epoch))
         if not self.slots:
             self.slots = self.optimizer.start(self.parameters)
@@ -81,17 +81,16 @@ class Trainer:
                     return
 
     def rows(self, epoch: int, first: int) -> Iterator[Tensor]:
-        """The batches of an epoch on the device and in the type of the state, centred where asked."""
+        """The batches of an epoch on the device and in the type of the state."""
         W = self.state["W"]
         for x in self.batches.epoch(epoch, first):
-            x = x.to(device=W.device, dtype=W.dtype)
-            yield x - x.mean(0) if self.cfg.model.centring == "batch" else x
+            yield x.to(device=W.device, dtype=W.dtype)
 
     def advance(self, x: Tensor) -> None:
         """One step on the rows x (b, p)."""
-        loss, gradients = self.method.gradient(self.state, x, self.generator)
-        if self.tangent:
-            gradients["W"] = optimizers.tangent(gradients["W"], self.state["W"])
+        loss, gradients = self.method.gradient(self.state, x, self.generator, self.buffers)
+        for name in self.tangent:
+            gradients[name] = optimizers.tangent(gradients[name], self.state[name])
         factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
         self.step += 1
         self.optimizer.step(self.parameters, gradients, self.slots, self.step, self.lr * factor)
@@ -109,8 +108,9 @@ class Trainer:
     def check(self, window: np.ndarray) -> None:
         """Refuse to train on in silence once a loss or a filter is no longer finite."""
         # An update without a loss reports NaN throughout, which is no divergence.
-        bad = ~np.isfinite(window) if self.method.has_loss else np.zeros(len(window), bool)
-        if window.ndim == 1 and (bad.any() or not bool(torch.isfinite(self.state["W"]).all())):
+        has_loss = self.method.objective.kind == "loss"
+        bad = ~np.isfinite(window) if has_loss else np.zeros(len(window), bool)
+        if window.ndim == 1 and (bad.any() or not bool(torch.isfinite(self.state[self.method.trained]).all())):
             step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
             raise RunFailed(
                 f"diverged at step {step}: the {'loss' if bad.any() else 'filters'} became NaN or infinite; "

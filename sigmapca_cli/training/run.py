@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError, RunFailed, Stopped
+from sigmapca_cli.config import Config, refuse_unknown
+from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.solution import Solution
@@ -48,10 +47,11 @@ def job_of(composed: Any) -> Job:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
+    plain = OmegaConf.to_container(composed, resolve=True)
+    refuse_unknown(plain)
     cfg = OmegaConf.to_object(composed)
     if not isinstance(cfg, Config):
         raise InputError("the primary config does not build on schema/config: add it to its defaults")
-    plain = OmegaConf.to_container(composed, resolve=True)
     overrides, folder = [], None
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
@@ -72,7 +72,7 @@ def run(job: Job) -> Path:
     device = machine.pick_device(cfg.device)
     method = methods.build(cfg)
     existing = earlier(job)
-    if existing is not None and cfg.if_exists == "skip":
+    if existing is not None and checkpoints.status(existing) == "finished":
         print(f"already finished: {shortened(existing)}")
         return existing
     source = build_source(cfg.data)
@@ -157,18 +157,17 @@ def earlier(job: Job) -> Path | None:
     if cfg.run_dir or job.hydra_folder:
         folder = Path(cfg.run_dir or str(job.hydra_folder))
         return folder if checkpoints.has_run(folder) else None
-    found = find_by_hash(cfg.outputs, job.hash)
+    wanted = ("finished",) if cfg.if_exists == "skip" else ("finished", "interrupted", "failed", "running")
+    found = [run.folder for run in find_by_hash(cfg.outputs, job.hash) if run.status in wanted]
     if found and cfg.if_exists == "fail":
-        raise InputError(f"{shortened(found[0])} holds this configuration already (if_exists=fail)")
-    return found[0] if found else None
+        raise InputError(f"{shortened(found[-1])} holds this configuration already (if_exists=fail)")
+    return found[-1] if found else None
 
 
 def run_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
     """(folder, resuming): a new folder made exclusively, or the earlier one where that is asked."""
     cfg = job.cfg
     if existing is not None and cfg.if_exists == "resume":
-        if checkpoints.status(existing) == "finished":
-            raise Stopped(f"already finished: {shortened(existing)}", exit_status=0)
         return existing, True
     if cfg.run_dir:
         return claim_folder(cfg.run_dir), False
@@ -198,6 +197,7 @@ def train_log(folder: Path) -> Iterator[None]:
     """Everything the `sigmapca` logger says goes to train.log; warnings go to standard error as well."""
     handler = logging.FileHandler(folder / "train.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.setLevel(logging.INFO)
     log.addHandler(handler)
     try:
         yield
@@ -219,8 +219,3 @@ def shortened(folder: Path) -> str:
     with contextlib.suppress(ValueError):
         return str(folder.resolve().relative_to(Path.cwd()))
     return str(folder)
-
-
-def to_numpy(state: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """Tensors as arrays on the CPU."""
-    return {name: value.detach().cpu().numpy() for name, value in state.items()}

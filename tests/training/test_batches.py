@@ -1,0 +1,42 @@
+"""Every row once an epoch, in an order that the seed and the epoch alone decide."""
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.sources import build
+from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.training.batches import Batches
+
+
+def source(n: int = 101):
+    return build(DataConfig(name="planted", n=n, p=8, k=4, group=2, standardise="none"))
+
+
+def test_a_short_last_batch_works():
+    sizes = [len(x) for x in Batches(source(), 10, 0).epoch(0)]
+    assert sizes == [10] * 10  # the last row alone has no variance
+    assert [len(x) for x in Batches(source(105), 10, 0).epoch(0)] == [10] * 10 + [5]
+
+
+def test_every_row_once_and_reshuffled():
+    rows = source(400)
+    batches = Batches(rows, 32, 5)
+    orders = [batches.order(epoch) for epoch in range(2)]
+    assert not np.array_equal(*orders)
+    for order in orders:
+        assert np.array_equal(np.sort(order), np.arange(400))
+    seen = np.concatenate([x.numpy() for x in batches.epoch(0)])
+    assert np.array_equal(seen, rows.rows(orders[0][: len(seen)]))
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 12])
+def test_position_says_it_all(first):
+    batches = Batches(source(400), 32, 5)
+    whole = [x.numpy() for x in batches.epoch(3)]
+    rest = [x.numpy() for x in batches.epoch(3, first)]
+    assert len(rest) == len(whole) - first
+    assert all(np.array_equal(a, b) for a, b in zip(rest, whole[first:], strict=True))
+
+
+def test_batch_larger_than_the_data():
+    assert [len(x) for x in Batches(source(50), 128, 0).epoch(0)] == [50]

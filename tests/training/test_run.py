@@ -1,0 +1,118 @@
+"""Whole runs: what the main method must reach, the invariances it must have, and what is written."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+PLANTED = ("data=planted", "data.n=40000", "data.p=32", "data.k=8", "data.group=2", "k=8")
+
+
+def matched(A, B):
+    from scipy.optimize import linear_sum_assignment
+
+    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
+    return cosine[linear_sum_assignment(-cosine)]
+
+
+def test_nlpca_separates_what_pca_cannot(train):
+    nonlinear = train("model=nlpca", "a=4", "data=planted", "k=12", "steps=6000")
+    linear = train("model=pca_svd", "data=planted", "k=12")
+    assert nonlinear.evaluation["mcc"] >= 0.999
+    assert linear.evaluation["mcc"] < 0.95
+    assert nonlinear.evaluation["converged"]
+    assert nonlinear.metrics["mcc"][-1] >= 0.999
+
+
+def test_random_start_and_sgd_reach_it_too(train):
+    run = train("data=planted", "k=12", "steps=6000", "init=orthogonal", "optimizer=sgd")
+    assert run.evaluation["mcc"] >= 0.999
+
+
+def test_pca_equals_scikit_learn(train, tmp_path):
+    from sklearn.decomposition import PCA
+
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.config import DataConfig
+
+    run = train("model=pca_svd", *PLANTED, "data.group=1", "data.n=5000")
+    source = build(DataConfig(name="planted", n=5000, p=32, k=8, group=1, standardise="none"))
+    x = np.concatenate(list(source.blocks())).astype(np.float64)
+    peer = PCA(8, svd_solver="full").fit(x)
+    np.testing.assert_allclose(matched(run.filters, peer.components_.T), 1, atol=1e-5)
+    np.testing.assert_allclose(run.sigma**2, peer.explained_variance_ * (len(x) - 1) / len(x), rtol=1e-5)
+
+
+def test_identity_gives_the_pca_subspace(train):
+    run = train("nonlinearity=identity", "data=planted", "data.n=20000", "k=12", "init=orthogonal", "epochs=15")
+    pca = train("model=pca_svd", "data=planted", "data.n=20000", "k=12")
+    singular = np.linalg.svd(np.linalg.qr(run.filters)[0].T @ pca.filters, compute_uv=False)
+    assert singular.min() > 0.999
+
+
+@pytest.mark.parametrize("scale", [0.01, 1000])
+def test_input_scale_changes_no_filter_and_scales_sigma(train, scale):
+    # σ in the loss has no floor here: an ε of 1e-3 would be the whole variance of data scaled by 0.01.
+    common = ("data=planted", "data.n=20000", "k=12", "epochs=10", "sigma.epsilon=0", "sigma.start=data")
+    plain = train(*common)
+    scaled = train(*common, f"data.scale_input={scale}")
+    assert matched(plain.filters, scaled.filters).min() > 0.9999
+    np.testing.assert_allclose(scaled.sigma, plain.sigma * scale, rtol=1e-3)
+
+
+def test_same_seed_same_bits_other_seed_other_rows(train):
+    runs = [train(*PLANTED, "steps=300", f"seed={seed}") for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0].filters, runs[1].filters)
+    assert not np.array_equal(runs[0].filters, runs[2].filters)
+    assert runs[0].folder != runs[1].folder
+
+
+def test_run_file_is_the_published_format(train):
+    run = train(*PLANTED, "steps=200", "log_every=10")
+    with h5py.File(run.path) as file:
+        assert file.attrs["format"] == "sigmapca-run" and file.attrs["status"] == "finished"
+        assert file["filters"].shape == (32, 8) and file["decoder"].shape == (8, 32)
+        assert len(file["metrics/loss"]) == len(file["metrics/step"]) == 20
+        W, B = file["filters"][()], file["encoder"][()]
+    assert (np.diff(run.sigma) <= 0).all()
+    assert (W[np.abs(W).argmax(0), np.arange(8)] > 0).all()
+    np.testing.assert_allclose(run.decoder @ B, np.eye(8), atol=1e-8)
+    with xarray.open_dataset(run.path, engine="h5netcdf") as data:
+        assert data["filters"].dims == ("feature", "component")
+    with xarray.open_dataset(run.path, engine="h5netcdf", group="metrics") as data:
+        assert data["loss"].dims == ("step",)
+    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(10, 201, 10))
+    assert (run.folder / ".hydra" / "config.yaml").exists() and (run.folder / "train.log").exists()
+
+
+def test_components_have_unit_variance(train):
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.config import DataConfig
+
+    run = train(*PLANTED, "steps=300")
+    source = build(DataConfig(name="planted", n=40000, p=32, k=8, group=2, standardise="none"))
+    z = np.concatenate(list(source.blocks())).astype(np.float64) @ run.encoder
+    np.testing.assert_allclose(z.std(0), 1, rtol=1e-5)
+
+
+def test_divergence_names_the_step(train):
+    from sigmapca_cli.errors import RunFailed
+
+    with pytest.raises(RunFailed, match=r"diverged at step \d+"):
+        train(*PLANTED, "model=linear_ae", "optimizer=sgd", "lr=10", "steps=500")
+
+
+def test_strict_turns_an_unconverged_run_into_a_failure(train):
+    from sigmapca_cli.errors import RunFailed
+
+    with pytest.raises(RunFailed, match="not converged"):
+        train(*PLANTED, "steps=3", "init=orthogonal", "strict=true")
+
+
+def test_float64(train):
+    single = train(*PLANTED, "steps=1500")
+    double = train(*PLANTED, "steps=1500", "dtype=float64")
+    assert matched(single.filters, double.filters).min() > 0.999
