@@ -19,6 +19,7 @@ BUILDERS = {
     "signals": "sigmapca_cli.sources.signals:build",
     "points": "sigmapca_cli.sources.points:build",
     "array": "sigmapca_cli.sources.arrays:build",
+    "prepared": "sigmapca_cli.sources.prepared:build",
 }
 
 

@@ -197,6 +197,14 @@ SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
 BINARY_SUFFIXES = {".npy", ".npz", ".h5", ".hdf5", ".parquet", ".mat"}
 
 
+def is_hdf5(path: Path) -> bool:
+    """Whether a file starts as HDF5 does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
 def read_matrix(path: Path, cfg: Any) -> Any:
     """The matrix in a file: a numpy array, a memory map or an open h5py data set, not yet checked."""
     if path.is_dir():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.array_files import read_matrix
+from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
@@ -167,6 +167,11 @@ def build(cfg: Any) -> Source:
     if cfg.path is None:
         raise InputError("data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .parquet or .mat)")
     path = existing(cfg.path, "a matrix")
+    if is_hdf5(path):
+        from sigmapca_cli.sources import prepared
+
+        if prepared.is_prepared(path):
+            return prepared.load(path, cfg)
     data = read_matrix(Path(path), cfg)
     check_matrix(data, str(path))
     if cfg.transpose:

@@ -77,9 +77,9 @@ class Source(ABC):
         m = streamed_moments(self._raw_blocks(self._block_size()), diagonal)
         return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
 
-    def _block_size(self, budget: int = 1 << 22) -> int:
-        """Rows a block so that its float64 copy stays near 32 MB."""
-        return int(np.clip(budget // max(self.p, 1), 16, 65536))
+    def _block_size(self) -> int:
+        """Rows a block: enough for a fast product, few enough that its float64 copy stays below 128 MB."""
+        return min(max((1 << 20) // self.p, 1024), max((1 << 24) // self.p, 16))
 
     def _standardise(self, options: Standardisation, content: bytes) -> None:
         """Compute mean, scale and whitening once, and name the data by a hash of content and options."""
@@ -100,6 +100,11 @@ class Source(ABC):
         described = repr((self.name, self.n, self.p, self.patch_shape, options)).encode()
         parts = (content, described, self.mean.tobytes(), variance.tobytes())
         self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+    @property
+    def constant_features(self) -> int:
+        """How many features do not vary."""
+        return int(self._constant.sum())
 
     def _prepare_apply(self) -> None:
         gain = np.where(self._constant, 0.0, 1.0 / self.scale)

@@ -82,80 +82,95 @@ def decode(path: Path, coloured: bool, deep: bool) -> NDArray:
 
 
 class RaggedPatchSource(Source):
-    """Patches of images of different sizes, from one flat buffer of padded pixels."""
+    """Patches of images of different sizes, from one flat buffer of zero-padded pixels.
 
-    def __init__(self, name: str, files: list[Path], cfg: Any) -> None:
-        headers = [header(file) for file in files]
-        coloured = any(h[2] for h in headers)
-        deep = all(h[3] for h in headers)
-        self.name, self.patch, self.stride = name, cfg.patch, cfg.stride
-        self.pad = padding_width(cfg.patch, cfg.padding)
-        self.channels = 3 if coloured and not cfg.grey else 1
-        self.patch_shape = (cfg.patch, cfg.patch, self.channels)
-        self.p = cfg.patch**2 * self.channels
-        dtype = np.dtype(np.uint16 if deep else np.uint8)
-        self.unit = pixel_unit(dtype)
-        self._lay_out(files, headers)
-        self._fill(files, coloured, deep, dtype)
-        need_two_samples(self.n, f"data={name}")
-        self._standardise(Standardisation.of(cfg, PIXEL_EPSILON), self._digest)
+    sides (N, 2): padded rows and columns of each image; pixels: the images one after the other.
+    """
 
-    def _lay_out(self, files: list[Path], headers: list[tuple[int, int, bool, bool]]) -> None:
-        sides = np.array([h[:2] for h in headers], dtype=np.int64) + 2 * self.pad
-        small = np.flatnonzero(sides.min(axis=1) < self.patch)
-        if len(small):
-            rows, cols = headers[small[0]][:2]
-            raise InputError(
-                f"{files[small[0]]} ({rows} × {cols}) is smaller than data.patch={self.patch}: lower it"
-            )
-        self._sides = sides
-        self._cols = (sides[:, 1] - self.patch) // self.stride + 1
-        counts = ((sides[:, 0] - self.patch) // self.stride + 1) * self._cols
+    def __init__(
+        self,
+        name: str,
+        sides: NDArray[np.int64],
+        pixels: NDArray,
+        patch_shape: tuple[int, int, int],
+        stride: int,
+        pad: int,
+        options: Standardisation,
+    ) -> None:
+        self.name, self.sides, self.pixels, self.stride, self.pad = name, sides, pixels, stride, pad
+        self.patch_shape, self.patch = patch_shape, patch_shape[0]
+        self.channels = patch_shape[2]
+        self.p = self.patch**2 * self.channels
+        self.unit = pixel_unit(pixels.dtype)
+        self._cols = (sides[:, 1] - self.patch) // stride + 1
+        counts = ((sides[:, 0] - self.patch) // stride + 1) * self._cols
         self._first_row = np.r_[0, np.cumsum(counts)]
-        self._first_pixel = np.r_[0, np.cumsum(sides.prod(axis=1) * self.channels)]
+        self._first_pixel = first_pixels(sides, self.channels)
         self.n = int(self._first_row[-1])
-        within = np.arange(self.patch * self.channels)
-        self._strip = within[None, None, :]
+        self._strip = np.arange(self.patch * self.channels)[None, None, :]
         self._patch_rows = np.arange(self.patch)[None, :, None]
-
-    def _fill(self, files: list[Path], coloured: bool, deep: bool, dtype: np.dtype) -> None:
-        size = int(self._first_pixel[-1])
-        self._pixels: NDArray
-        if size * dtype.itemsize > MEMORY_LIMIT:
-            self._scratch = tempfile.TemporaryFile(prefix="sigmapca-images-")  # noqa: SIM115
-            self._pixels = np.memmap(self._scratch, dtype, "w+", shape=(size,))
-        else:
-            self._pixels = np.zeros(size, dtype)
-        digest = hashlib.sha256(repr((self.pad, self.patch, self.stride)).encode())
-        for i, file in enumerate(files):
-            pixels = decode(file, coloured, deep)
-            if self.channels == 1:
-                pixels = to_grey(pixels[None])[0]
-            digest.update(repr(pixels.shape).encode() + pixels.tobytes())
-            inside = slice(self.pad, self.pad + pixels.shape[0]), slice(self.pad, self.pad + pixels.shape[1])
-            self._image(i)[inside] = pixels
-        self._digest = digest.digest()
+        need_two_samples(self.n, f"data={name}")
+        geometry = repr((sides.tolist(), patch_shape, stride, pad, pixels.dtype.str)).encode()
+        self._standardise(options, geometry + hashlib.sha256(pixels.data).digest())
 
     def _image(self, i: int) -> NDArray:
-        rows, cols = self._sides[i]
-        flat = self._pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
+        rows, cols = self.sides[i]
+        flat = self.pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
         return flat.reshape(rows, cols, self.channels)
 
     def _gather(self, index: Index) -> NDArray:
         image = np.searchsorted(self._first_row, index, side="right") - 1
         row, col = np.divmod(index - self._first_row[image], self._cols[image])
-        width = self._sides[image, 1] * self.channels
+        width = self.sides[image, 1] * self.channels
         corner = self._first_pixel[image] + row * self.stride * width + col * self.stride * self.channels
         flat = corner[:, None, None] + self._patch_rows * width[:, None, None] + self._strip
-        return self._pixels[flat].reshape(len(index), self.p)
+        return self.pixels[flat].reshape(len(index), self.p)
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         total: Moments | None = None
-        for i in range(len(self._sides)):
+        for i in range(len(self.sides)):
             m = patch_moments(self._image(i)[None], self.patch, self.stride, 0, diagonal)
             total = merge(total, m)
         assert total is not None
         return Moments(total.n, total.mean * self.unit, total.second * self.unit**2)
+
+
+def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:
+    """(N + 1,) where each image starts in the flat buffer, and the length of the buffer."""
+    return np.r_[0, np.cumsum(sides.prod(axis=1) * channels)].astype(np.int64)
+
+
+def _buffer(size: int, dtype: np.dtype) -> NDArray:
+    """Zeros in memory, or beyond MEMORY_LIMIT bytes in a temporary file that goes with the process."""
+    if size * dtype.itemsize <= MEMORY_LIMIT:
+        return np.zeros(size, dtype)
+    scratch = tempfile.TemporaryFile(prefix="sigmapca-images-")  # noqa: SIM115
+    return np.memmap(scratch, dtype, "w+", shape=(size,))
+
+
+def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
+    """Decode the files one at a time into a flat buffer of padded pixels."""
+    headers = [header(file) for file in files]
+    coloured, deep = any(h[2] for h in headers), all(h[3] for h in headers)
+    pad = padding_width(cfg.patch, cfg.padding)
+    sides = np.array([h[:2] for h in headers], dtype=np.int64) + 2 * pad
+    small = np.flatnonzero(sides.min(axis=1) < cfg.patch)
+    if len(small):
+        rows, cols = headers[small[0]][:2]
+        raise InputError(
+            f"{files[small[0]]} ({rows} × {cols}) is smaller than data.patch={cfg.patch}: lower it"
+        )
+    channels = 3 if coloured and not cfg.grey else 1
+    first = first_pixels(sides, channels)
+    pixels = _buffer(int(first[-1]), np.dtype(np.uint16 if deep else np.uint8))
+    for i, file in enumerate(files):
+        image = decode(file, coloured, deep)
+        image = to_grey(image[None])[0] if channels == 1 else image
+        padded = pixels[first[i] : first[i + 1]].reshape(*sides[i], channels)
+        padded[pad : pad + image.shape[0], pad : pad + image.shape[1]] = image
+    shape = (cfg.patch, cfg.patch, channels)
+    options = Standardisation.of(cfg, PIXEL_EPSILON)
+    return RaggedPatchSource("images", sides, pixels, shape, cfg.stride, pad, options)
 
 
 def build(cfg: Any) -> Source:
@@ -164,7 +179,7 @@ def build(cfg: Any) -> Source:
     files = choose_files(image_files(existing(cfg.path, "a folder of images")), cfg)
     if cfg.patch == 0:
         return _whole_images(files, cfg)
-    return RaggedPatchSource("images", files, cfg)
+    return from_files(files, cfg)
 
 
 def _whole_images(files: list[Path], cfg: Any) -> PatchSource:

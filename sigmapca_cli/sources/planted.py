@@ -26,7 +26,7 @@ def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> N
     return uniform
 
 
-def standard_deviations(k: int, group: int) -> Array:
+def standard_deviations(k: int, group: int) -> NDArray[Any]:
     """(k,) 3 · 0.7^(i // group): `group` neighbours share one."""
     return FIRST_STD * DECAY ** (np.arange(k) // group)
 

@@ -9,6 +9,7 @@ import yaml
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import BUILDERS, build
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.prepared import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
 FILES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
@@ -39,6 +40,10 @@ def test_every_yaml_holds_every_field_its_builder_reads(name, shared_data, tmp_p
     if name == "array":
         (tmp_path / "a.csv").write_text("1,2\n3,5\n4,4\n")
         given.update(path=str(tmp_path / "a.csv"))
+    if name == "prepared":
+        points = DataConfig(**FILES["points"])
+        given.update(path=str(prepare(points, tmp_path / "points.h5")))
+        name = "points"
     if name == "cifar100":
         (tmp_path / "train.bin").write_bytes(bytes(range(200)) * 30 + bytes(148))
         given.update(path=str(tmp_path))

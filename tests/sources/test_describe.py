@@ -1,0 +1,63 @@
+"""What `data FILE` reports."""
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.describe import advise, describe, excess_kurtosis, guess_kind
+from sigmapca_cli.sources.prepared import prepare
+
+RNG = np.random.default_rng(0)
+
+
+def test_kurtosis_of_known_distributions():
+    n = 400_000
+    x = np.c_[RNG.uniform(size=n), RNG.laplace(size=n), RNG.normal(size=n), np.ones(n)]
+    np.testing.assert_allclose(excess_kurtosis(x), [-1.2, 3, 0, 0], atol=0.2)
+    np.testing.assert_allclose(excess_kurtosis(x * 1e-7 + 3)[:3], [-1.2, 3, 0], atol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("kurtosis", "advice"),
+    [([3, 2, 1], "a=4"), ([-1, -1.2, 0], "a=0.8"), ([3, 2, -1, -1], "a=auto"), ([0.001, -0.001], "Gaussian")],
+)
+def test_advice(kurtosis, advice):
+    assert advice in advise(np.array(kurtosis, float), 10_000)
+
+
+def test_a_matrix_with_a_constant_and_a_dependent_column(tmp_path):
+    X = RNG.laplace(size=(5000, 3))
+    np.save(tmp_path / "a.npy", np.c_[X, X[:, 0] + X[:, 1], np.full(5000, 7)])
+    facts = describe(tmp_path / "a.npy")
+    assert (facts["kind"], facts["samples"], facts["features"]) == ("array", 5000, 5)
+    assert facts["rank"] == 3 and facts["constant_features"] == 1
+    assert facts["total_variance"] == pytest.approx(4) and "a=4" in facts["advice"]
+
+
+def test_all_constant_data_is_described_without_nan(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((10, 3)))
+    facts = describe(tmp_path / "a.npy")
+    assert facts["rank"] == 0 and "nothing to learn" in facts["advice"]
+
+
+def test_real_files_are_recognised(shared_data, tmp_path):
+    kinds = {
+        "cifar-10-batches-py": "cifar10",
+        "cifar-10-batches-bin/test_batch.bin": "cifar10",
+        "mnist": "mnist",
+        "mnist/t10k-images-idx3-ubyte.gz": "mnist",
+    }
+    for name, kind in kinds.items():
+        assert guess_kind(shared_data / name) == kind
+    facts = describe(shared_data / "mnist", images=50)
+    assert facts["samples"] == 50 * 784 and facts["patch_shape"] == (11, 11, 1)
+    path = prepare(DataConfig(name="points"), tmp_path / "p.h5")
+    assert guess_kind(path) == "prepared" and "a=0.8" in describe(path)["advice"]
+
+
+def test_a_folder_of_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no data that is known"):
+        describe(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        describe(tmp_path / "none")
