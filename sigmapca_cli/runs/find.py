@@ -100,7 +100,7 @@ def find_runs(root: str | os.PathLike[str] | None = None) -> list[RunSummary]:
 def resolve(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Path:
     """The run folder meant by what a user types.
 
-    That is a path (the folder, or the run.h5 in it), a folder name, `model/folder`, the beginning of its hash
+    That is a path (the folder, or the run.h5 in it), a folder name, `model/folder`, the beginning of the hash
     (4 signs or more) where only one run has it, or `last`. Raises InputError with the nearest names when
     there is none, or with the candidates when there are several.
     """
@@ -119,12 +119,18 @@ def resolve(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = 
 
 
 def _candidates(text: str, folders: list[Path]) -> list[Path]:
-    wanted = text.strip("/")
-    exact = [f for f in folders if wanted in (f.name, f"{f.parent.name}/{f.name}")]
-    if exact or len(wanted) < 4:
+    wanted = Path(text.strip("/")).parts
+    exact = [f for f in folders if wanted and f.parts[-len(wanted) :] == wanted]
+    if exact or not re.fullmatch(r"[0-9a-fA-F]{4,}", text):
         return exact
-    matches = ((f, FOLDER_NAME.match(f.name)) for f in folders)
-    return [f for f, match in matches if match and match.group(2).startswith(wanted.lower())]
+    matches = [(f, FOLDER_NAME.match(f.name)) for f in folders]
+    found = [f for f, match in matches if match and match.group(2).startswith(text[:8].lower())]
+    unnamed = [f for f, match in matches if not match]  # the jobs of a sweep are only numbered
+    return found + [f for f in unnamed if _hash_inside(f).startswith(text.lower())]
+
+
+def _hash_inside(folder: Path) -> str:
+    return str(summarise_folder(folder).attrs.get("config_hash", ""))
 
 
 def _only(text: str, found: list[Path], folders: list[Path], root: Path) -> Path:

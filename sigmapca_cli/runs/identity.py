@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sigmapca_cli.config import VOLATILE
-from sigmapca_cli.runs.find import FOLDER_NAME, RunSummary, age_key, run_folders, summarise_folder
+from sigmapca_cli.runs.find import FOLDER_NAME, UNREADABLE, RunSummary, age_key, run_folders, summarise_folder
 
 
 def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = None) -> str:
@@ -53,7 +53,8 @@ def find_by_hash(
         if match and not wanted.startswith(match.group(2)):
             continue
         run = summarise_folder(folder)
-        same = run.attrs.get("config_hash") == wanted if run.attrs else match is not None
+        young = not run.attrs and match is not None and run.status != UNREADABLE
+        same = young or run.attrs.get("config_hash") == wanted
         if same and (data_hash is None or run.attrs.get("data_hash", data_hash) == data_hash):
             found.append(run)
     return found

@@ -34,6 +34,7 @@ class Owner:
     slurm_job_id: str = ""
     slurm_restarts: int = 0
     released: bool = False
+    claim: bool = False  # made for `claim_folder`: the same process goes on to own the folder
 
     def alive(self) -> bool | None:
         """True or False for a process of this machine, None where that cannot be seen from here."""
@@ -47,6 +48,8 @@ class Owner:
 
     def gives_way_to(self, other: "Owner") -> bool:
         """Whether `other` may take over: this owner is gone, or is an earlier start of the same SLURM job."""
+        if self.claim and (self.host, self.pid, self.started) == (other.host, other.pid, other.started):
+            return True
         alive = self.alive()
         if alive is not None:
             return not alive
@@ -83,7 +86,7 @@ def process_start(pid: int) -> str | None:
     return "unknown"
 
 
-def myself() -> Owner:
+def myself(claim: bool = False) -> Owner:
     """This process, as an owner."""
     return Owner(
         host=socket.gethostname(),
@@ -92,6 +95,7 @@ def myself() -> Owner:
         started=process_start(os.getpid()) or "unknown",
         slurm_job_id=os.environ.get("SLURM_JOB_ID", ""),
         slurm_restarts=int(os.environ.get("SLURM_RESTART_COUNT") or 0),
+        claim=claim,
     )
 
 
@@ -123,26 +127,22 @@ def is_owned(folder: str | os.PathLike[str]) -> bool:
 class FolderLock:
     """Holds a run folder from `acquire` to `release`, or as a context manager; it can be released twice.
 
-    `force` takes the folder from an owner on another machine, which cannot be seen from here; never from a
-    living process of this machine. Raises InputError in one line when somebody else owns the folder.
+    Raises InputError in one line when somebody else owns the folder.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], force: bool = False) -> None:
+    def __init__(self, folder: str | os.PathLike[str], claim: bool = False) -> None:
         self.folder = Path(folder)
-        self.force = force
         self.path: Path | None = None
-        self.owner = myself()
+        self.owner = myself(claim)
 
     def acquire(self) -> "FolderLock":
         number = owner_number(self.folder)
         present = read_owner(self.folder) if number else None
-        forced = self.force and present is not None and present.alive() is None
-        if present is not None and not forced and not present.gives_way_to(self.owner):
+        if present is not None and not present.gives_way_to(self.owner):
             raise self._refusal(present)
         path = self.folder / f".owner.{number + 1}"
         if not _create_whole(path, json.dumps(asdict(self.owner))):
-            winner = read_owner(self.folder)
-            raise self._refusal(winner or self.owner)
+            raise self._refusal(read_owner(self.folder) or self.owner)
         self.path = path
         return self
 
@@ -159,7 +159,9 @@ class FolderLock:
             f" (SLURM job {owner.slurm_job_id})" if owner.slurm_job_id else ""
         )
         if owner.alive() is None:
-            return InputError(f"{self.folder}: in use by {who}; if that is gone, use --force to take over")
+            return InputError(
+                f"{self.folder}: in use by {who}; if that is gone, remove {self.folder}/.owner.*"
+            )
         return InputError(f"{self.folder}: in use by {who}; wait for it, or choose another run folder")
 
     def __enter__(self) -> "FolderLock":

@@ -15,6 +15,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, write_failed
+from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.metrics import MetricTable, json_line, read_metrics_jsonl
 from sigmapca_cli.runs.provenance import environment, now, peak_memory
 from sigmapca_cli.runs.read import Run
@@ -52,14 +53,21 @@ def create_run_folder(root: str | os.PathLike[str] | None, model: str, config_ha
 
 
 def claim_folder(folder: str | os.PathLike[str]) -> Path:
-    """Make exactly this folder (`--run-dir`); InputError when it exists already and is not empty."""
+    """Make exactly this folder (`--run-dir`), or take it when it is empty, for this process alone.
+
+    The process owns the folder from here on, and `FolderLock` in the same process goes on from that: else
+    two processes that found it empty could follow each other. Raises InputError when the folder holds anything, or
+    another process has claimed it.
+    """
     path = Path(folder).expanduser().absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        occupied = any(path.iterdir())
+        lock = FolderLock(path, claim=True).acquire()
+        occupied = any(not entry.name.startswith(".owner") for entry in path.iterdir())
     except OSError as error:
         raise _no_outputs(path, error) from error
     if occupied:
+        lock.release()
         raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
     return path
 

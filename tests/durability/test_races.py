@@ -11,7 +11,7 @@ from processes import race, torture
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.lock import FolderLock, myself
-from sigmapca_cli.runs.write import create_run_folder
+from sigmapca_cli.runs.write import claim_folder, create_run_folder
 
 
 def test_folders_made_in_the_same_second_are_not_shared(tmp_path: Path) -> None:
@@ -51,6 +51,22 @@ def test_a_race_for_a_dead_owners_folder_has_one_winner(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / ".owner.1").write_text(json.dumps(asdict(replace(myself(), started="1"))))
         assert sorted(race(lambda _, folder=folder: take(folder), 10)) == ["refused"] * 9 + ["won"]  # type: ignore[misc]
+
+
+def test_a_race_for_one_named_folder_has_one_winner(tmp_path: Path) -> None:
+    """`--run-dir`: all make the folder, or find it empty; one may go on to write there."""
+
+    def claim(folder: Path) -> str:
+        try:
+            with FolderLock(claim_folder(folder)):
+                (folder / "run.h5").touch()
+            return "won"
+        except InputError:
+            return "refused"
+
+    for index in range(torture(5)):
+        words = race(lambda _, index=index: claim(tmp_path / str(index)), 10)  # type: ignore[misc]
+        assert sorted(words) == ["refused"] * 9 + ["won"]
 
 
 def test_owners_that_come_and_go_never_overlap(tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = root / name
         folder.mkdir(parents=True)
         writer = RunWriter(
-            folder, model=name.split("/")[0], config_hash=HASH if "gha" in name else "", seed=3
+            folder,
+            model=name.split("/")[0],
+            config_hash={"gha": HASH, "sweeps": "dddd4444"}.get(name.split("/")[0], ""),
+            seed=3,
         )
         writer.log(5, {"loss": 2.0})
         writer.finish(evaluation={"mcc": 0.5})
@@ -64,6 +67,9 @@ def test_a_listing_follows_changes_and_survives_damage(root: Path, tmp_path: Pat
         ("aaaa2", 2),
         ("AAAA2222", 2),
         ("bbbb", 4),
+        ("2024-05-03_00-00-00/0", 3),
+        ("dddd", 3),
+        (HASH, 2),
     ],
 )
 def test_names(root: Path, typed: str, index: int) -> None:

@@ -68,18 +68,14 @@ def test_a_zombie_is_dead() -> None:
     child.wait()
 
 
-def test_an_owner_elsewhere_is_assumed_alive_unless_forced(tmp_path: Path) -> None:
+def test_an_owner_elsewhere_is_assumed_alive_until_its_file_is_removed(tmp_path: Path) -> None:
     leave(tmp_path, replace(myself(), host="another-host"))
     assert is_owned(tmp_path)
-    with pytest.raises(InputError, match=r"another-host.*--force"):
+    with pytest.raises(InputError, match=r"another-host; if that is gone, remove .*/\.owner\.\*"):
         FolderLock(tmp_path).acquire()
-    with FolderLock(tmp_path, force=True):
+    (tmp_path / ".owner.1").unlink()
+    with FolderLock(tmp_path):
         assert is_owned(tmp_path)
-
-
-def test_force_does_not_take_from_a_living_process(tmp_path: Path) -> None:
-    with FolderLock(tmp_path), pytest.raises(InputError):
-        FolderLock(tmp_path, force=True).acquire()
 
 
 @pytest.mark.parametrize(

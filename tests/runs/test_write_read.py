@@ -372,10 +372,20 @@ def test_permission_denied_is_said_in_one_line(tmp_path: Path) -> None:
 def test_folders_are_never_shared_nor_reused(tmp_path: Path) -> None:
     folders = {create_run_folder(tmp_path, "nlpca", "abcdef0123") for _ in range(20)}
     assert len(folders) == 20
+    (tmp_path / "mine").mkdir()
     claimed = claim_folder(tmp_path / "mine")
-    (claimed / "something").touch()
+    with FolderLock(claimed):  # the claim passes on to the same process
+        with pytest.raises(InputError, match="in use"):
+            claim_folder(claimed)
+        (claimed / "something").touch()
     with pytest.raises(InputError, match="not empty"):
         claim_folder(claimed)
+
+
+def test_a_claim_left_by_a_dead_process_holds_nobody_up(tmp_path: Path) -> None:
+    claim = f"from sigmapca_cli.runs.write import claim_folder; claim_folder({str(tmp_path / 'mine')!r})"
+    subprocess.run([sys.executable, "-c", claim], check=True)
+    assert claim_folder(tmp_path / "mine") == tmp_path / "mine"
 
 
 def test_numbers_only_need_to_be_floats(tmp_path: Path) -> None:
