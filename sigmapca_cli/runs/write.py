@@ -56,8 +56,8 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
     """Make exactly this folder (`--run-dir`), or take it when it is empty, for this process alone.
 
     The process owns the folder from here on, and `FolderLock` in the same process goes on from that: else
-    two processes that found it empty could follow each other. Raises InputError when the folder holds anything, or
-    another process has claimed it.
+    two processes that found it empty could follow each other. Raises InputError when the folder holds
+    anything, or another process has claimed it.
     """
     path = Path(folder).expanduser().absolute()
     try:
