@@ -22,6 +22,8 @@ BUILDERS = {
     "prepared": "sigmapca_cli.sources.prepared:build",
 }
 
+WITHOUT_FILES = ("natural", "planted", "points")
+
 
 def build(data_cfg: Any) -> "Source":
     """The source that a `data` group describes (see `config.DataConfig`); InputError when unknown."""
@@ -30,5 +32,7 @@ def build(data_cfg: Any) -> "Source":
         near = get_close_matches(str(name), BUILDERS, n=1)
         hint = f"did you mean data={near[0]}?" if near else f"choose one of {', '.join(BUILDERS)}"
         raise InputError(f"data={name} is unknown: {hint}")
+    if name in WITHOUT_FILES and getattr(data_cfg, "path", None) is not None:
+        raise InputError(f"data={name} reads no file: for data.path= use data=array, images or cifar10")
     module, function = BUILDERS[name].split(":")
     return getattr(import_module(module), function)(data_cfg)

@@ -85,7 +85,7 @@ def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
 
 
 def replace_whole(aside: Path, target: Path) -> None:
-    """fsync `aside`, move it onto `target` in one step, fsync the folder: readers see all of it or nothing."""
+    """fsync `aside`, move it onto `target` in one step, fsync the folder: readers see all or nothing."""
     with aside.open("rb+") as file:
         os.fsync(file.fileno())
     os.replace(aside, target)

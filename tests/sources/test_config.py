@@ -72,6 +72,11 @@ def test_an_unknown_name_gets_the_nearest_one():
         build(DataConfig(name="cifar-10"))
 
 
+def test_a_path_for_data_that_reads_no_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"data=natural reads no file: for data\.path= use data=array"):
+        build(DataConfig(path=str(tmp_path)))
+
+
 def test_fields_are_types_that_hydra_can_hold():
     assert {str(field.type) for field in fields(DataConfig)} <= {
         "<class 'str'>",
