@@ -15,6 +15,7 @@ from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_m
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
+WIDEST_TILE = 1 << 18
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Source(ABC):
     """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
 
     A subclass gives `_gather` (raw rows, in units where `unit` × raw is the raw feature) and `_raw_moments`.
-    Everything is read-only after construction, so any number of threads may call `rows`.
+    Data are read-only after construction, so any number of threads may call `rows`.
     """
 
     name: str
@@ -111,12 +112,26 @@ class Source(ABC):
         self._gain64 = gain
         self._mean32 = (self.mean / self.unit).astype(np.float32)
         self._gain32 = (gain * self.unit).astype(np.float32)
+        self._tiles = self._mean32[None], self._gain32[None]
+
+    def _repeated(self, rows: int) -> tuple[Rows, Rows]:
+        """Mean and gain, repeated to full batches: without broadcasting an operation takes half the time."""
+        if rows * self.p > WIDEST_TILE:
+            return self._mean32, self._gain32
+        tiles = self._tiles
+        if len(tiles[0]) < rows:
+            tiles = np.tile(self._mean32, (rows, 1)), np.tile(self._gain32, (rows, 1))
+            self._tiles = tiles  # one assignment, so other threads see the old pair or the new one
+        return tiles[0][:rows], tiles[1][:rows]
 
     def _apply(self, raw: NDArray, out: Rows | None) -> Rows:
         if raw.dtype == np.uint8 and self.whitening is None:
-            # Bytes are exact in float32, so two float32 passes are as good as float64 and twice as fast.
-            x = np.subtract(raw, self._mean32, out=out, dtype=np.float32)
-            x *= self._gain32
+            # Bytes are exact in float32, so float32 passes are as good as float64 and twice as fast.
+            x = np.empty(raw.shape, np.float32) if out is None else out
+            np.copyto(x, raw, casting="unsafe")
+            mean, gain = self._repeated(len(raw))
+            x -= mean
+            x *= gain
             return x
         # float64 here: in float32 a column with mean 1e5 and std 1 would lose three digits, and whitening
         # would magnify the rounding of the leading directions in the last ones.
