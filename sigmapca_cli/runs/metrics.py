@@ -1,7 +1,9 @@
 """Metrics while a run goes on: columns in memory, lines of JSON on disk."""
 
+import contextlib
 import json
 import math
+import os
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,3 +77,21 @@ def read_metrics_jsonl(path: Path) -> list[dict[str, Any]]:
             raise InputError(f"{path}: line {number} is not a line of metrics") from error
         rows.append(row)
     return rows
+
+
+def latest(path: Path) -> tuple[int | None, dict[str, float]]:
+    """(last step, {name: its last finite value}) from the end of a metrics.jsonl, for listings."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 16_384))
+            lines = file.read().splitlines()
+    except OSError:
+        return None, {}
+    step: int | None = None
+    values: dict[str, float] = {}
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # cut at either end
+            row = json.loads(line)
+            step = int(row.pop("step"))
+            values.update({name: value for name, value in row.items() if value is not None})
+    return step, values

@@ -12,7 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
-from sigmapca_cli.runs.metrics import MetricTable, read_metrics_jsonl
+from sigmapca_cli.runs.metrics import MetricTable, latest, read_metrics_jsonl
 from sigmapca_cli.runs.summary import plain, read_summary
 
 
@@ -217,8 +217,13 @@ def _decode(text: Any) -> str:
 def summary(folder: Path) -> dict[str, Any]:
     """A run at a glance, for listings: see `summarise`."""
     path = folder / fmt.RUN_FILE
-    if not path.exists():
-        return {"attrs": {}, "last": {}, "step": None, "evaluation": {}, "shape": None}
-    found = read_summary(path)
-    check_format(path, found["attrs"])
+    if path.exists():
+        found = read_summary(path)
+        check_format(path, found["attrs"])
+    else:
+        found = {"attrs": {}, "last": {}, "step": None, "evaluation": {}, "shape": None}
+    if found["attrs"].get("status", fmt.RUNNING) == fmt.RUNNING:
+        step, values = latest(folder / fmt.METRICS_FILE)
+        if step is not None:
+            found = {**found, "step": step, "last": {**found["last"], **values}}
     return found

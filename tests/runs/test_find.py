@@ -59,6 +59,21 @@ def test_a_listing_follows_changes_and_survives_damage(root: Path, tmp_path: Pat
     assert find_runs(tmp_path / "nothing") == []
 
 
+def test_a_running_run_shows_its_latest_values(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, model="m")
+    writer.log(1, {"loss": 5.0, "mcc": 0.25})
+    writer.snapshot()
+    writer.log_block(range(2, 1500), {"loss": range(2, 1500)})
+    writer.log(1500, {"loss": float("nan")})
+    writer.flush()
+    with open(tmp_path / fmt.METRICS_FILE, "a") as file:
+        file.write('{"step": 1501, "lo')
+    run = find_runs(tmp_path)[0]
+    assert run.step == 1500 and run.last == {"loss": 1499.0, "mcc": 0.25}
+    (tmp_path / fmt.RUN_FILE).unlink()
+    assert find_runs(tmp_path)[0].last == {"loss": 1499.0}
+
+
 @pytest.mark.parametrize(
     ("typed", "index"),
     [
