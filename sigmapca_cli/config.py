@@ -144,9 +144,30 @@ class Config:
 
 
 # Keys that do not change what a run computes: two runs that differ only here are the same run.
-VOLATILE = ("outputs", "run_dir", "if_exists", "strict", "checkpoint", "log_every", "threads", "device", "recipe")
+VOLATILE = (
+    "outputs",
+    "run_dir",
+    "if_exists",
+    "strict",
+    "checkpoint",
+    "log_every",
+    "threads",
+    "device",
+    "recipe",
+)
 
-GROUPS = ("model", "data", "nonlinearity", "sigma", "constraint", "ordering", "optimizer", "solver", "recipe", "experiment")
+GROUPS = (
+    "model",
+    "data",
+    "nonlinearity",
+    "sigma",
+    "constraint",
+    "ordering",
+    "optimizer",
+    "solver",
+    "recipe",
+    "experiment",
+)
 
 
 def scale(value: Any) -> float | str:
@@ -197,4 +218,6 @@ def refuse_unknown(plain: Mapping[str, Any]) -> None:
         inner = value if isinstance(value, Mapping) and key != "regularisers" else {}
         for name in (key, *(f"{key}.{k}" for k in inner)):
             if name not in known:
-                raise InputError(f"{name}: no such key{nearest(name, known)}; `sigmapca train --help` lists them")
+                raise InputError(
+                    f"{name}: no such key{nearest(name, known)}; `sigmapca train --help` lists them"
+                )

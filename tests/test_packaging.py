@@ -62,6 +62,10 @@ def test_editable_install_composes_the_same_job(installed, tmp_path):
         [installed / "sigmapca", *command], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     here = subprocess.run(
-        [sys.executable, "-m", "sigmapca_cli", *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "sigmapca_cli", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert wheel.stdout == here.stdout

@@ -33,7 +33,9 @@ def evaluate(
     names = list(dict.fromkeys(k for values in rows.values() for k, v in values.items() if np.ndim(v) == 0))
     table = Table("metric", *rows, box=None, pad_edge=False)
     for name in names:
-        table.add_row(name, *(f"{float(values[name]):.6g}" if name in values else "–" for values in rows.values()))
+        table.add_row(
+            name, *(f"{float(values[name]):.6g}" if name in values else "–" for values in rows.values())
+        )
     Console().print(table)
 
 
@@ -48,7 +50,9 @@ def evaluated(name: str) -> dict[str, Any]:
 
     run = Run.open(resolve(name))
     if run.filters is None or run.sigma is None:
-        raise InputError(f"{run.folder}: nothing to evaluate, the run holds no solution (status {run.status})")
+        raise InputError(
+            f"{run.folder}: nothing to evaluate, the run holds no solution (status {run.status})"
+        )
     source = build(data_config(run.config))
     if source.p != run.filters.shape[0]:
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")

@@ -67,7 +67,8 @@ def table_lines(rows: list[dict[str, Any]], width: int) -> list[str]:
         return text.rjust(widths[name]) if name in NUMBERS else text.ljust(widths[name])
 
     return [
-        "  ".join(aligned(name, cells[name][line]) for name in shown).rstrip() for line in range(len(rows) + 1)
+        "  ".join(aligned(name, cells[name][line]) for name in shown).rstrip()
+        for line in range(len(rows) + 1)
     ]
 
 

@@ -28,13 +28,13 @@ def show(
     attrs = found.attrs
     console.print(f"{found.folder}", highlight=False, soft_wrap=True)
     facts = [f"status {found.status}"]
-    facts += [f"{name} {attrs[name]}" for name in ("model", "data", "n", "p", "k", "a", "seed") if name in attrs]
+    facts += [
+        f"{name} {attrs[name]}" for name in ("model", "data", "n", "p", "k", "a", "seed") if name in attrs
+    ]
     console.print("  ".join(facts), highlight=False)
     if attrs.get("error"):
         console.print(attrs["error"], highlight=False)
-    scalars = [
-        f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)
-    ]
+    scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]
     if scalars:
         console.print("  ".join(scalars), highlight=False)
     if found.filters is not None and found.sigma is not None and filters:

@@ -24,7 +24,11 @@ def group_lines() -> list[str]:
     for name, choices in groups().items():
         head = f"  {name:<13} "
         lines += textwrap.wrap(
-            ", ".join(choices), 78, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+            ", ".join(choices),
+            78,
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_on_hyphens=False,
         )
     return lines
 
@@ -35,7 +39,9 @@ def knob_lines() -> list[str]:
 
     fields = {field.name: field for field in dataclasses.fields(Config)}
     cells = [f"{name}={'null' if fields[name].default is None else fields[name].default}" for name in KNOBS]
-    return textwrap.wrap("  ".join(cells), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(
+        "  ".join(cells), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 class TrainCommand(TyperCommand):

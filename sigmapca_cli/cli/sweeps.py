@@ -30,7 +30,9 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
     from sigmapca_cli.cli.job import quoted, run_job
 
-    given = next((o.split("=", 1)[1].strip("'\"") for o in overrides if o.startswith("hydra.sweep.dir=")), None)
+    given = next(
+        (o.split("=", 1)[1].strip("'\"") for o in overrides if o.startswith("hydra.sweep.dir=")), None
+    )
     folder = given or sweep_folder(overrides)
     if not given:
         overrides = [*overrides, quoted("hydra.sweep.dir", folder)]
@@ -45,7 +47,9 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
     for job, reason in failed:
         print(f"  job {job.name}: {' '.join(reason['overrides'])}: {reason['error']}")
     if failed:
-        raise RunFailed(f"{len(failed)} of {done + len(failed)} jobs failed; the same command again retries them")
+        raise RunFailed(
+            f"{len(failed)} of {done + len(failed)} jobs failed; the same command again retries them"
+        )
 
 
 def failures(folder: Path) -> list[tuple[Path, dict[str, Any]]]:

@@ -78,6 +78,15 @@ def resumed(name: str) -> list[str]:
 def train_job(cfg: Any) -> None:
     """What Hydra runs, here or on a cluster's node: one run of the composed configuration."""
     from sigmapca_cli.cli.job import guarded
-    from sigmapca_cli.training.run import run_composed
 
     guarded(run_composed, cfg)
+
+
+def run_composed(cfg: Any) -> None:
+    """Check the configuration, then load what training needs."""
+    from sigmapca_cli.job import job_of
+
+    job = job_of(cfg)
+    from sigmapca_cli.training.run import run
+
+    run(job)

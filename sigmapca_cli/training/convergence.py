@@ -24,7 +24,7 @@ def relative_gradient(
     """
     state = with_exact_sigma(method, state, torch.as_tensor(source.covariance()[1]))
     index = np.unique(np.linspace(0, source.n - 1, min(rows, source.n)).astype(np.int64))
-    total, seen = None, 0
+    total, seen = torch.zeros_like(state[method.trained]), 0
     trained = method.trained
     W = state["W"]
     second = torch.zeros(W.shape[-1], dtype=W.dtype, device=W.device)
@@ -33,8 +33,7 @@ def relative_gradient(
         x = torch.from_numpy(source.rows(block)).to(device=W.device, dtype=W.dtype)
         copy = {name: value.clone() for name, value in state.items()}
         _, gradients = method.gradient(copy, x, generator)
-        part = gradients[trained] * len(block)
-        total = part if total is None else total + part
+        total += gradients[trained] * len(block)
         second += (x @ W).square().sum(0)
         seen += len(block)
     gradient = total / seen

@@ -10,7 +10,6 @@ import torch
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, Stopped
-from sigmapca_cli.methods.method import Method
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
@@ -29,7 +28,7 @@ Facts = dict[str, Any]
 
 def solve(
     cfg: Config,
-    method: Method,
+    method: Any,
     source: Source,
     writer: RunWriter,
     device: torch.device,
@@ -58,7 +57,7 @@ def newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     return newton_fit(cfg, source)
 
 
-def make_trainer(cfg: Config, method: Method, source: Source, device: torch.device) -> Trainer:
+def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device) -> Trainer:
     """A trainer at its first step."""
     dtype = DTYPES[cfg.dtype]
     C = source.covariance()[1]

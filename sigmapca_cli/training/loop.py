@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class Trainer:
     All that changes is `state`, `slots`, `step`, `losses` and the random generator: a checkpoint is these.
     """
 
-    cfg: object
+    cfg: Any
     method: Method
     batches: Batches
     state: dict[str, Tensor]
@@ -110,7 +111,9 @@ class Trainer:
         # An update without a loss reports NaN throughout, which is no divergence.
         has_loss = self.method.objective.kind == "loss"
         bad = ~np.isfinite(window) if has_loss else np.zeros(len(window), bool)
-        if window.ndim == 1 and (bad.any() or not bool(torch.isfinite(self.state[self.method.trained]).all())):
+        if window.ndim == 1 and (
+            bad.any() or not bool(torch.isfinite(self.state[self.method.trained]).all())
+        ):
             step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
             raise RunFailed(
                 f"diverged at step {step}: the {'loss' if bad.any() else 'filters'} became NaN or infinite; "

@@ -9,7 +9,9 @@ def shown(values: dict[str, float]) -> str:
     """The figures of a line, those that are not defined left out."""
     names = {"loss": "loss", "mcc": "MCC"}
     return "  ".join(
-        f"{label} {values[name]:.5g}" for name, label in names.items() if math.isfinite(values.get(name, math.nan))
+        f"{label} {values[name]:.5g}"
+        for name, label in names.items()
+        if math.isfinite(values.get(name, math.nan))
     )
 
 
@@ -38,7 +40,8 @@ class PlainProgress:
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
             left = (self.total - step) / rate if rate else 0.0
             print(
-                f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left", flush=True
+                f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left",
+                flush=True,
             )
 
     def close(self) -> None:

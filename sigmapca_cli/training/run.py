@@ -4,18 +4,18 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from sigmapca_cli.config import Config, refuse_unknown
+from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
+from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.runs.identity import config_hash, find_by_hash
+from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources import build as build_source
@@ -23,47 +23,6 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints, fit, machine
 
 log = logging.getLogger("sigmapca")
-
-
-@dataclass
-class Job:
-    """What Hydra composed: the typed configuration, its text, and the overrides that led to it."""
-
-    cfg: Config
-    yaml: str
-    plain: dict[str, Any]
-    overrides: list[str]
-    hydra_folder: Path | None  # the folder a sweep gives this job
-
-    @property
-    def hash(self) -> str:
-        """Hash of everything that changes what the run computes."""
-        return config_hash(self.plain)
-
-
-def job_of(composed: Any) -> Job:
-    """Turn Hydra's composition into a job; ranges are checked here, by the dataclasses."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-    from omegaconf import OmegaConf
-
-    plain = OmegaConf.to_container(composed, resolve=True)
-    refuse_unknown(plain)
-    cfg = OmegaConf.to_object(composed)
-    if not isinstance(cfg, Config):
-        raise InputError("the primary config does not build on schema/config: add it to its defaults")
-    overrides, folder = [], None
-    if HydraConfig.initialized():
-        hydra = HydraConfig.get()
-        overrides = list(hydra.overrides.task)
-        if hydra.mode == RunMode.MULTIRUN:
-            folder = Path(hydra.runtime.output_dir)
-    return Job(cfg, OmegaConf.to_yaml(composed, resolve=True), plain, overrides, folder)
-
-
-def run_composed(composed: Any) -> Path:
-    """Run what Hydra composed; the folder of the run."""
-    return run(job_of(composed))
 
 
 def run(job: Job) -> Path:
@@ -100,7 +59,14 @@ def run(job: Job) -> Path:
                 resume_step=state.step if state else None,
             ) as writer,
         ):
-            log.info("%s: %s, %d rows of %d features, k=%d", shortened(folder), source.name, source.n, source.p, cfg.k)
+            log.info(
+                "%s: %s, %d rows of %d features, k=%d",
+                shortened(folder),
+                source.name,
+                source.n,
+                source.p,
+                cfg.k,
+            )
             save_hydra(folder, job)
             complete(job, method, source, writer, device, state)
     return folder

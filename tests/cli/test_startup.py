@@ -11,12 +11,12 @@ HEAVY = ("torch", "hydra", "h5py", "numpy", "scipy", "sklearn", "matplotlib", "r
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["models"]])
 def test_nothing_heavy_is_imported(arguments):
     code = (
-        "import sys; sys.argv = ['sigmapca', *%r]\n"
+        f"import sys; sys.argv = ['sigmapca', *{arguments!r}]\n"
         "from sigmapca_cli.cli import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        "print([m for m in %r if m in sys.modules])"
-    ) % (arguments, HEAVY)
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip().splitlines()[-1] == "[]"
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from sigmapca_cli.cli.places import conf_folder
 from sigmapca_cli.config import register
+from sigmapca_cli.job import job_of
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.run import Job, job_of, run
+from sigmapca_cli.training.run import run
 
 Train = Callable[..., Run]
 
@@ -28,11 +28,8 @@ def train(tmp_path: Path) -> Train:
 
     def call(*overrides: str) -> Run:
         cfg = composed(f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides)
-        job: Job = job_of(cfg)
+        job = job_of(cfg)
         job.overrides = list(overrides)
         return Run.open(run(job))
 
     return call
-
-
-__all__ = ["OmegaConf", "composed"]

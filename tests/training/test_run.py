@@ -45,11 +45,30 @@ def test_pca_equals_scikit_learn(train, tmp_path):
     np.testing.assert_allclose(run.sigma**2, peer.explained_variance_ * (len(x) - 1) / len(x), rtol=1e-5)
 
 
-def test_identity_gives_the_pca_subspace(train):
-    run = train("nonlinearity=identity", "data=planted", "data.n=20000", "k=12", "init=orthogonal", "epochs=15")
-    pca = train("model=pca_svd", "data=planted", "data.n=20000", "k=12")
-    singular = np.linalg.svd(np.linalg.qr(run.filters)[0].T @ pca.filters, compute_uv=False)
-    assert singular.min() > 0.999
+def subspace_cosine(A, B):
+    """Smallest cosine of the principal angles between two column spaces."""
+    return np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0], compute_uv=False).min()
+
+
+LINEAR = ("data=planted", "data.n=20000", "k=12", "epochs=15")
+
+
+def test_identity_keeps_the_pca_subspace(train):
+    pca = train("model=pca_svd", *LINEAR)
+    # SGD: at an exactly stationary point Adam turns rounding noise into steps of size lr.
+    kept = train("model=nlpca", "nonlinearity=identity", "init=pca", "optimizer=sgd", *LINEAR)
+    assert subspace_cosine(kept.filters, pca.filters) > 0.9999
+    learned = train("model=linear_ae", "init=orthogonal", "lr=0.01", *LINEAR)
+    assert subspace_cosine(learned.filters, pca.filters) > 0.999
+
+
+def test_identity_in_the_main_loss_does_not_look_for_the_subspace(train):
+    # The encoder's gradient 2E[xᵀ(yWᵀW − y)] vanishes at every orthonormal W: with h = identity the main loss
+    # only keeps W orthonormal (docs/findings.md). It is the decoder's part that finds the PCA subspace.
+    pca = train("model=pca_svd", *LINEAR)
+    run = train("model=nlpca", "nonlinearity=identity", "init=orthogonal", *LINEAR)
+    assert run.evaluation["orthogonality_error"] < 1e-2
+    assert subspace_cosine(run.filters, pca.filters) < 0.9
 
 
 @pytest.mark.parametrize("scale", [0.01, 1000])

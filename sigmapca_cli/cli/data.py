@@ -1,0 +1,75 @@
+"""`sigmapca download` and `sigmapca data FILE`."""
+
+from typing import Any
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("download", help="Fetch cifar10, cifar100 or mnist into the data folder; resumes.")(download)
+    app.command("data", help="Show what a data file holds, and which a suits it.")(data)
+
+
+def download(
+    name: str = typer.Argument(..., help="cifar10, cifar100 or mnist."),
+    folder: str = typer.Option(None, "--folder", help="Default: $SIGMAPCA_DATA, else data/."),
+) -> None:
+    """Fetch with a progress bar, check, move into place."""
+    import sys
+    from pathlib import Path
+
+    from sigmapca_cli.sources.download import fetch_dataset
+    from sigmapca_cli.sources.locate import data_roots
+
+    root = Path(folder) if folder else data_roots()[-1]
+    if not sys.stderr.isatty():
+        print(fetch_dataset(name, root))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+        path = fetch_dataset(name, root, lambda done, total: bar.update(task, completed=done, total=total))
+    print(path)
+
+
+def value_text(value: Any) -> str:
+    """A fact as one short text."""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return " × ".join(map(str, value))
+    return str(value)
+
+
+def data(
+    path: str = typer.Argument(..., metavar="FILE", help="A file or folder of any format that data= reads."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object."),
+    figure: str = typer.Option(
+        None, "--figure", metavar="STEM", help="Draw a mosaic or the signals: STEM.png, .pdf."
+    ),
+    key: str = typer.Option(None, "--key", help="npz, mat: which variable."),
+    dataset: str = typer.Option(None, "--dataset", help="h5: which data set."),
+) -> None:
+    """Describe it."""
+    import json
+
+    from sigmapca_cli.sources.describe import describe
+
+    options = {name: value for name, value in (("key", key), ("dataset", dataset)) if value}
+    facts = describe(path, **options)
+    if as_json:
+        print(json.dumps(facts, default=str, indent=1))
+    else:
+        for name, value in facts.items():
+            if value is not None:
+                print(f"{name.replace('_', ' '):<20} {value_text(value)}")
+    if figure:
+        from sigmapca_cli.figures.data import plot_data
+
+        for file in plot_data(path, figure, **options):
+            print(file)

@@ -1,0 +1,114 @@
+"""`extract-patches`, `mix-signals` and `sample-points`: data sets prepared as one file, through Hydra's `data` group."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+OUT = "SIGMAPCA_PREPARE_OUT"  # where and how: not part of what is prepared, so no key of the configuration
+MATERIALISE = "SIGMAPCA_PREPARE_MATERIALISE"
+
+
+def add(app: typer.Typer) -> None:
+    """Register the three commands."""
+    app.command("extract-patches", help="Prepare image patches: data=cifar10 data.path=FOLDER_OR_ARCHIVE.")(
+        extract_patches
+    )
+    app.command("mix-signals", help="Prepare mixed signals with their truth: data.variant=non_orthogonal.")(
+        mix_signals
+    )
+    app.command("sample-points", help="Prepare rotated 2-D points: data.distribution=laplace.")(sample_points)
+
+
+OVERRIDES = typer.Argument(None, metavar="[OVERRIDES]...", help="data=NAME and data.key=value.")
+OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="Default: data/NAME-HASH.h5.")
+CFG = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all).")
+
+
+def extract_patches(
+    overrides: list[str] = OVERRIDES,
+    output: str = OUTPUT,
+    materialise: bool = typer.Option(
+        False, "--materialise", help="Write the patch matrix too (a row each, 4 bytes a feature)."
+    ),
+    offline: bool = typer.Option(False, "--offline", help="Never download."),
+    cfg: str = CFG,
+) -> None:
+    """Bare, it means CIFAR-10: in data/, in $SIGMAPCA_DATA, else downloaded."""
+    extra = ["data.offline=true"] if offline else []
+    prepare(extract_job, "cifar10", [*(overrides or []), *extra], output, cfg, materialise)
+
+
+def mix_signals(overrides: list[str] = OVERRIDES, output: str = OUTPUT, cfg: str = CFG) -> None:
+    """The paper's three signals, or WAV files."""
+    prepare(mix_job, "signals", overrides or [], output, cfg)
+
+
+def sample_points(overrides: list[str] = OVERRIDES, output: str = OUTPUT, cfg: str = CFG) -> None:
+    """Uniform or Laplace points."""
+    prepare(sample_job, "points", overrides or [], output, cfg)
+
+
+def prepare(
+    job: Callable,
+    default: str,
+    overrides: list[str],
+    output: str | None,
+    cfg: str | None,
+    materialise: bool = False,
+) -> None:
+    """Run one of the jobs below with its default data set."""
+    from sigmapca_cli.cli.job import hydra_flags, run_job
+
+    if not any(o.startswith("data=") for o in overrides):
+        overrides = [f"data={default}", *overrides]
+    os.environ[OUT] = output or ""
+    os.environ[MATERIALISE] = "1" if materialise else ""
+    run_job(job, overrides, hydra_flags(cfg=cfg))
+
+
+def data_of(composed: Any) -> Any:
+    """The typed data group, checked."""
+    from omegaconf import OmegaConf
+
+    from sigmapca_cli.config import refuse_unknown
+
+    plain: Any = OmegaConf.to_container(composed, resolve=True)
+    refuse_unknown(plain)
+    typed: Any = OmegaConf.to_object(composed)
+    return typed.data
+
+
+def write(composed: Any, function: Callable, **options: Any) -> None:
+    """Prepare the file, and say how to use it."""
+    from pathlib import Path
+
+    out = os.environ.get(OUT)
+    path = function(data_of(composed), Path(out) if out else None, **options)
+    print(path)
+    print(f"  sigmapca data {path}\n  sigmapca train data=array data.path={path}")
+
+
+def extract_job(cfg: Any) -> None:
+    """What Hydra runs for `extract-patches`."""
+    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.sources.prepared import extract_patches
+
+    guarded(lambda c: write(c, extract_patches, materialise=bool(os.environ.get(MATERIALISE))), cfg)
+
+
+def mix_job(cfg: Any) -> None:
+    """What Hydra runs for `mix-signals`."""
+    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.sources.prepared import mix_signals
+
+    guarded(lambda c: write(c, mix_signals), cfg)
+
+
+def sample_job(cfg: Any) -> None:
+    """What Hydra runs for `sample-points`."""
+    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.sources.prepared import sample_points
+
+    guarded(lambda c: write(c, sample_points), cfg)
