@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import h5py
 import numpy as np
@@ -153,7 +153,7 @@ class RunWriter:
                 lines.append(json_line(int(row["step"]), values))
         replace_file(self.metrics_path, "".join(lines).encode())
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log(self, step: int, values: Mapping[str, SupportsFloat]) -> None:
         """Record {name: number} at `step`."""
         floats = {name: float(value) for name, value in values.items()}
         self.table.row(step, floats)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -48,7 +49,7 @@ def solution() -> dict[str, np.ndarray]:
     }
 
 
-def write_run(root: Path, **options: object) -> Path:
+def write_run(root: Path, **options: Any) -> Path:
     folder = create_run_folder(root, "nlpca", "0123456789abcdef")
     writer = RunWriter(folder, model="nlpca", config_yaml="a: 4.0\nk: 3\n", overrides=["a=4", "k=3"], seed=7)
     for step in range(10):
@@ -255,7 +256,9 @@ def test_flipped_bytes_raise_nothing_but_one_line(tmp_path: Path) -> None:
             assert str(path) in str(error) and "\n" not in str(error)
             refused += 1
         else:
-            assert np.array_equal(filters, expected)  # only where the flip hit no part of the content
+            assert filters is not None and np.array_equal(
+                filters, expected
+            )  # only where the flip hit no part of the content
     assert refused > 140
 
 
