@@ -76,7 +76,7 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> str:
     heavy, light = int((kurtosis > doubt).sum()), int((kurtosis < -doubt).sum())
     if heavy == light == 0:
         return "no component differs from a Gaussian: components of equal variance cannot be told apart"
-    if heavy and light and min(heavy, light) > 0.1 * (heavy + light):
+    if heavy and light and min(heavy, light) > 0.2 * (heavy + light):
         return f"{heavy} components super-Gaussian, {light} sub-Gaussian: a=auto"
     if heavy > light:
         return f"{heavy} of {len(kurtosis)} components super-Gaussian: a above 1, such as a=4"
