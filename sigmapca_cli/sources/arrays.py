@@ -1,10 +1,8 @@
 """data=array: a matrix (samples × features) from a file, streamed from disk when it is large."""
 
 import hashlib
-import mmap
-import threading
-from collections.abc import Iterator
-from pathlib import Path
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +12,12 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.scratch import PageLedger, scratch_array
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
 MEMORY_LIMIT = 256 << 20
-# A process is charged for mapped pages that it touched: hand them back after this many bytes.
-RELEASE_AFTER = 64 << 20
-READ_AROUND = 64 << 10
+CONVERT_BLOCK = 32 << 20
 WIDEST_ONE_PASS = 2048
 
 
@@ -50,58 +47,73 @@ def plain(data: NDArray) -> NDArray:
     return np.ascontiguousarray(data, dtype=dtype)
 
 
-class ArraySource(Source):
-    """Rows of a matrix in memory, of a memory map, or of an HDF5 data set that cannot be mapped."""
+def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
+    """Rows start … stop of a matrix, or of its transpose, whatever kind of array it is."""
+    if transpose:
+        return lambda start, stop: np.asarray(data[:, start:stop]).T
+    return lambda start, stop: np.asarray(data[start:stop])
 
-    def __init__(self, name: str, data: Any, where: str, options: Standardisation, part: slice) -> None:
-        check_matrix(data, where)
-        self.name, self._where = name, where
-        self._part = range(*part.indices(data.shape[0]))
+
+def usable(data: Any, transpose: bool) -> NDArray:
+    """The matrix as an array whose rows are quick to gather: as it is, in memory, or in a scratch file.
+
+    Small data are read into memory in a plain layout. Large data stay where they are when rows lie in one piece;
+    otherwise (Fortran order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
+    """
+    if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
+        whole = np.asarray(data[...])
+        return plain(whole.T if transpose else whole)
+    turned = data.T if transpose and isinstance(data, np.ndarray) else data
+    if isinstance(turned, np.ndarray) and turned.flags.c_contiguous:
+        return turned
+    rows, columns = data.shape[::-1] if transpose else data.shape
+    read = block_reader(data, transpose)
+    dtype = plain(np.asarray(data[:1, :1])).dtype
+    size = rows * columns * dtype.itemsize
+    logging.getLogger("sigmapca").info("converting %d × %d values once (%.1f GB)", rows, columns, size / 1e9)
+    scratch = scratch_array((rows, columns), dtype)
+    source_pages, pages = PageLedger(data), PageLedger(scratch)
+    step = max(1, CONVERT_BLOCK // (columns * dtype.itemsize))
+    for start in range(0, rows, step):
+        block = read(start, min(start + step, rows))
+        scratch[start : start + len(block)] = block
+        source_pages.touch(1, block.nbytes)
+        pages.touch(1, block.nbytes)
+    return scratch
+
+
+class ArraySource(Source):
+    """Rows of a matrix in memory or of a memory map."""
+
+    def __init__(
+        self, name: str, data: NDArray, where: str, options: Standardisation, half: str = "all"
+    ) -> None:
+        self.name, self._where, self._data = name, where, data
+        self._part = range(len(data))[half_of(len(data), half)]
         need_two_samples(len(self._part), where)
         self.n, self.p = len(self._part), data.shape[1]
-        if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
-            data = plain(data[...])
-        self._data = data
-        self._map = _mapping(data)
-        self._is_numpy = isinstance(data, np.ndarray)
-        self._lock = threading.Lock()
-        self._touched = 0
+        self._pages = PageLedger(data)
         self._moments: Moments | None = None
         self._standardise(options, self._fingerprint())
 
     def _fingerprint(self) -> bytes:
         """SHA-256 of the values; of 64 rows for large data, whose mean and variance are hashed as well."""
         geometry = repr((self._data.shape, self._data.dtype.str, self._part)).encode()
-        if self._map is None and self._is_numpy:
+        if self._data.nbytes <= MEMORY_LIMIT:
             return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
         index = np.unique(np.linspace(0, self.n - 1, 64).astype(np.int64))
         return hashlib.sha256(geometry + self._gather(index).tobytes()).digest()
 
     def _gather(self, index: Index) -> NDArray:
-        rows = index * self._part.step + self._part.start
-        if self._is_numpy:
-            gathered = self._data[rows]
-            self._release(len(index) * READ_AROUND + gathered.nbytes)
-            return gathered
-        # HDF5 wants increasing indices without repeats, and one thread at a time.
-        unique, inverse = np.unique(rows, return_inverse=True)
-        with self._lock:
-            return self._data[unique][inverse]
+        gathered = self._data[index * self._part.step + self._part.start]
+        self._pages.touch(len(index), gathered.nbytes)
+        return gathered
 
     def _gather_slice(self, start: int, stop: int) -> NDArray:
         rows = self._part[start:stop]
-        with self._lock:
-            block = np.array(self._data[rows.start : rows.stop : rows.step])
-        self._release(block.nbytes * self._part.step)
+        block = np.array(self._data[rows.start : rows.stop : rows.step])
+        self._pages.touch(1, block.nbytes * rows.step)
         return block
-
-    def _release(self, count: int) -> None:
-        if self._map is None:
-            return
-        self._touched += count
-        if self._touched > RELEASE_AFTER:
-            self._touched = 0
-            self._map.madvise(mmap.MADV_DONTNEED)
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
         start = 0
@@ -138,31 +150,6 @@ class ArraySource(Source):
         return Moments(m.n, m.mean, second)
 
 
-def _mapping(data: Any) -> mmap.mmap | None:
-    """The mmap under a memory map or a view of one."""
-    base = data
-    while isinstance(base, np.ndarray):
-        inner = getattr(base, "_mmap", None)
-        if inner is not None:
-            return inner
-        base = base.base
-    return base if isinstance(base, mmap.mmap) else None
-
-
-class _Transposed:
-    """The transpose of an HDF5 data set that is too large to be read."""
-
-    def __init__(self, data: Any) -> None:
-        self.data, self.dtype, self.ndim, self.size = data, data.dtype, data.ndim, data.size
-        self.shape = data.shape[::-1]
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __getitem__(self, rows: Any) -> NDArray:
-        return np.asarray(self.data[...] if rows is Ellipsis else self.data[:, rows]).T
-
-
 def build(cfg: Any) -> Source:
     if cfg.path is None:
         raise InputError("data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .parquet or .mat)")
@@ -172,9 +159,7 @@ def build(cfg: Any) -> Source:
 
         if prepared.is_prepared(path):
             return prepared.load(path, cfg)
-    data = read_matrix(Path(path), cfg)
+    data = read_matrix(path, cfg)
     check_matrix(data, str(path))
-    if cfg.transpose:
-        data = data.T if isinstance(data, np.ndarray) else _Transposed(data)
-    options = Standardisation.of(cfg)
-    return ArraySource("array", data, str(path), options, half_of(len(data), cfg.half))
+    matrix = usable(data, cfg.transpose)
+    return ArraySource("array", matrix, str(path), Standardisation.of(cfg), cfg.half)

@@ -17,6 +17,8 @@ from sigmapca_cli.sources.patches import PatchSource, patch_source
 from sigmapca_cli.sources.unpickle import restricted_load
 
 PIXELS = 3 * 32 * 32
+# The largest official batch (CIFAR-100, training) has 155 MB; an archive may claim anything.
+LARGEST_MEMBER = 1 << 30
 Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
@@ -128,6 +130,8 @@ def _archive_members(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[s
             for member in tar:
                 name = Path(member.name).name
                 if member.isfile() and name.removesuffix(".bin") in wanted:
+                    if member.size > LARGEST_MEMBER:
+                        raise tarfile.TarError(f"{member.size} bytes are too many for a batch")
                     stream = tar.extractfile(member)
                     content = b"" if stream is None else stream.read()
                     if len(content) != member.size:

@@ -1,7 +1,6 @@
 """data=images: every PNG, JPEG and TIFF below a folder, of any size, as patches; decoded one at a time."""
 
 import hashlib
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sigmapca_cli.sources.patches import (
     pixel_unit,
     to_grey,
 )
+from sigmapca_cli.sources.scratch import PageLedger, scratch_array
 from sigmapca_cli.sources.statistics import Moments, merge
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
@@ -102,6 +102,7 @@ class RaggedPatchSource(Source):
         self.channels = patch_shape[2]
         self.p = self.patch**2 * self.channels
         self.unit = pixel_unit(pixels.dtype)
+        self._pages = PageLedger(pixels)
         self._cols = (sides[:, 1] - self.patch) // stride + 1
         counts = ((sides[:, 0] - self.patch) // stride + 1) * self._cols
         self._first_row = np.r_[0, np.cumsum(counts)]
@@ -124,12 +125,16 @@ class RaggedPatchSource(Source):
         width = self.sides[image, 1] * self.channels
         corner = self._first_pixel[image] + row * self.stride * width + col * self.stride * self.channels
         flat = corner[:, None, None] + self._patch_rows * width[:, None, None] + self._strip
-        return self.pixels[flat].reshape(len(index), self.p)
+        gathered = self.pixels[flat].reshape(len(index), self.p)
+        self._pages.touch(len(index), gathered.nbytes)
+        return gathered
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         total: Moments | None = None
         for i in range(len(self.sides)):
-            m = patch_moments(self._image(i)[None], self.patch, self.stride, 0, diagonal)
+            image = self._image(i)[None]
+            m = patch_moments(image, self.patch, self.stride, 0, diagonal)
+            self._pages.touch(1, image.nbytes)
             total = merge(total, m)
         assert total is not None
         return Moments(total.n, total.mean * self.unit, total.second * self.unit**2)
@@ -141,11 +146,9 @@ def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:
 
 
 def _buffer(size: int, dtype: np.dtype) -> NDArray:
-    """Zeros in memory, or beyond MEMORY_LIMIT bytes in a temporary file that goes with the process."""
-    if size * dtype.itemsize <= MEMORY_LIMIT:
-        return np.zeros(size, dtype)
-    scratch = tempfile.TemporaryFile(prefix="sigmapca-images-")  # noqa: SIM115
-    return np.memmap(scratch, dtype, "w+", shape=(size,))
+    """Zeros in memory, or beyond MEMORY_LIMIT bytes in a scratch file."""
+    small = size * dtype.itemsize <= MEMORY_LIMIT
+    return np.zeros(size, dtype) if small else scratch_array((size,), dtype)
 
 
 def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
@@ -163,11 +166,13 @@ def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
     channels = 3 if coloured and not cfg.grey else 1
     first = first_pixels(sides, channels)
     pixels = _buffer(int(first[-1]), np.dtype(np.uint16 if deep else np.uint8))
+    pages = PageLedger(pixels)
     for i, file in enumerate(files):
         image = decode(file, coloured, deep)
         image = to_grey(image[None])[0] if channels == 1 else image
         padded = pixels[first[i] : first[i + 1]].reshape(*sides[i], channels)
         padded[pad : pad + image.shape[0], pad : pad + image.shape[1]] = image
+        pages.touch(1, padded.nbytes)
     shape = (cfg.patch, cfg.patch, channels)
     options = Standardisation.of(cfg, PIXEL_EPSILON)
     return RaggedPatchSource("images", sides, pixels, shape, cfg.stride, pad, options)
