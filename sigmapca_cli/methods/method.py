@@ -12,12 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, closed_form, constraints, nonlinearities, regularisers
+from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
-from sigmapca_cli.methods.notation import E, linear_weights, sq
-from sigmapca_cli.methods.objectives import ordering_triangle
-from sigmapca_cli.methods.ordering import nested_mask
+from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 
@@ -29,11 +27,6 @@ SMALLEST_SIGMA = 1e-3
 under Adam where the paper's loss lets σ grow, a clamp keeps its linear growth. A trained a is treated
 alike."""
 SMALLEST_A = 1e-2
-
-
-def rows(v: Tensor) -> Tensor:
-    """(…, k) -> (…, 1, k), to stand beside (…, b, k)."""
-    return v[..., None, :]
 
 
 @dataclass(frozen=True)
@@ -90,10 +83,6 @@ class Method:
         first = [self.trained] if self.constraint in constraints.UNIT_NORM else []
         second = ["V"] if self.second and self.model.second_constraint in constraints.UNIT_NORM else []
         return (*first, *second)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self.objective.needs
 
     # ---- state ----
 
@@ -205,7 +194,7 @@ class Method:
         # weight_norm's Jacobian is applied by hand to the gradient of the effective filters.
         leaves[self.trained] = self.effective(state[self.trained]).detach().clone().requires_grad_()
         with torch.enable_grad():
-            loss, update = self._objective(state, leaves, x, generator)
+            loss, update = composition.evaluate(self, state, leaves, x, generator)
             names = list(leaves)
             found: tuple[Tensor | None, ...] = (None,) * len(names)
             if loss.requires_grad:
@@ -216,83 +205,6 @@ class Method:
             grads[self.trained] = grads[self.trained] - update
             loss = torch.full_like(loss, torch.nan)
         return loss, grads
-
-    def _objective(
-        self, state: State, leaves: dict[str, Tensor], x: Tensor, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor | None]:
-        W = leaves[self.trained]
-        y = x @ W
-        sigma = rows(leaves["sigma"] if self.trains_sigma else self.current_sigma(state, y.detach()))
-        with torch.no_grad():
-            a = self.current_a(state, y.detach() / sigma)
-        a = rows(leaves["a"]) if self.trains_a else a
-
-        def h(z: Tensor) -> Tensor:
-            return self.h_graph(z, a, self.current_c)[0]
-
-        given = {"h": h, "sigma": sigma, **self._numbers(state, x, y, generator)}
-        value = self.objective.fn(x, W, y, **{name: given[name] for name in self.objective.needs})
-        update = value.detach() if self.objective.kind == "update" else None
-        loss = y.new_zeros(y.shape[:-2]) if update is not None else value
-        loss = loss + self._added(x, W, y, h, sigma, state)
-        if self.second is not None:
-            loss = loss + self._second(state, leaves, y.detach(), h)
-        return loss, update
-
-    def _numbers(
-        self, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
-    ) -> dict[str, Any]:
-        """α, β, λ and the mask, those that the objective needs."""
-        needs, given = self.objective.needs, {}
-        k = y.shape[-1]
-        if "alpha" in needs:
-            given["alpha"] = state.get("alpha", self.model.alpha)
-        if "beta" in needs:
-            beta = state.get("beta", self.model.beta)
-            norm = isinstance(beta, str)
-            given["beta"] = self.model.beta_0 * E(sq(x).sqrt()) if norm else beta
-        if "lam" in needs:
-            given["lam"] = linear_weights(k, self.model.lambda_min, y)
-        if "mask" in needs:
-            given["mask"] = nested_mask(y.shape[-2], k, self.ordering.rho, y, generator)
-        return given
-
-    def _added(
-        self, x: Tensor, W: Tensor, y: Tensor, h: Callable[[Tensor], Tensor], sigma: Tensor, state: State
-    ) -> Tensor:
-        """The regularisers, the ordering's own term, and σ's L2."""
-        total = y.new_zeros(y.shape[:-2])
-        for name, weight in self.terms.items():
-            fn = regularisers.REGISTRY[name]
-            total = total + weight * fn(x, W, y, sigma.detach().squeeze(-2))
-        weight = self.ordering.weight
-        if self.ordering.name == "triangular" and self.adds_triangle:
-            hs = h(y / sigma)
-            total = total + weight * ordering_triangle(W, y, hs, sigma.detach(), self.ordering.form)
-        if self.ordering.name == "gram_schmidt_regulariser":
-            # The paper's J has no ½ here, unlike the asymmetric regulariser.
-            fn = regularisers.asymmetric_off_diagonal
-            total = total + weight * 2 * fn(x, W, y, sigma.detach().squeeze(-2))
-        if self.trains_sigma and self.sigma.l2:
-            total = total + self.sigma.l2 * sigma.square().sum((-2, -1))
-        return total
-
-    @property
-    def adds_triangle(self) -> bool:
-        """An objective with a triangular form of its own was replaced by it; any other gets the term
-        added.
-        """
-        return self.objective.name not in ("latent_wtw_triangular", "gha")
-
-    def _second(
-        self, state: State, leaves: dict[str, Tensor], y: Tensor, h: Callable[[Tensor], Tensor]
-    ) -> Tensor:
-        """The second layer of linear ICA: its objective on x[WΣ⁻¹]sg, with V in the place of W."""
-        assert self.second is not None
-        whitened = y / rows(state["sigma"])
-        V = leaves["V"]
-        given = {"h": h, "sigma": torch.ones_like(rows(state["sigma"]))}
-        return self.second.fn(whitened, V, whitened @ V, **{n: given[n] for n in self.second.needs})
 
     # ---- σ, a, c at this step ----
 

@@ -29,6 +29,11 @@ def outer(u: Tensor, v: Tensor) -> Tensor:
     return u.mT @ v / u.shape[-2]
 
 
+def rows(v: Tensor) -> Tensor:
+    """(…, k) -> (…, 1, k), to stand beside (…, b, k)."""
+    return v[..., None, :]
+
+
 def eye_like(M: Tensor) -> Tensor:
     """I of the size of a square M."""
     return torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)

@@ -1,0 +1,91 @@
+"""The value of a composed method on one batch: objective, regularisers, the ordering's term, the second layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from sigmapca_cli.methods import regularisers
+from sigmapca_cli.methods.notation import E, linear_weights, rows, sq
+from sigmapca_cli.methods.objectives import ordering_triangle
+from sigmapca_cli.methods.ordering import nested_mask
+
+if TYPE_CHECKING:
+    from sigmapca_cli.methods.method import Method
+
+H = Callable[[Tensor], Tensor]
+State = dict[str, Tensor]
+
+
+def evaluate(
+    method: Method, state: State, leaves: State, x: Tensor, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor | None]:
+    """Loss (…) with its graph to `leaves`, and ΔW (…, p, k) where the objective is an update (the loss is then
+    what was added to it)."""
+    W = leaves[method.trained]
+    y = x @ W
+    sigma = rows(leaves["sigma"] if method.trains_sigma else method.current_sigma(state, y.detach()))
+    with torch.no_grad():
+        a = method.current_a(state, y.detach() / sigma)
+    a = rows(leaves["a"]) if method.trains_a else a
+
+    def h(z: Tensor) -> Tensor:
+        return method.h_graph(z, a, method.current_c)[0]
+
+    given = {"h": h, "sigma": sigma, **numbers(method, state, x, y, generator)}
+    value = method.objective.fn(x, W, y, **{name: given[name] for name in method.objective.needs})
+    update = value.detach() if method.objective.kind == "update" else None
+    loss = y.new_zeros(y.shape[:-2]) if update is not None else value
+    loss = loss + added(method, x, W, y, h, sigma)
+    if method.second is not None:
+        loss = loss + second_layer(method, state, leaves["V"], y.detach(), h)
+    return loss, update
+
+
+def numbers(
+    method: Method, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
+) -> dict[str, Any]:
+    """α, β, λ and the mask, those that the objective needs; a sweep's own α and β stand in the state."""
+    needs, given = method.objective.needs, {}
+    if "alpha" in needs:
+        given["alpha"] = state.get("alpha", method.model.alpha)
+    if "beta" in needs:
+        beta = state.get("beta", method.model.beta)
+        given["beta"] = method.model.beta_0 * E(sq(x).sqrt()) if isinstance(beta, str) else beta
+    if "lam" in needs:
+        given["lam"] = linear_weights(y.shape[-1], method.model.lambda_min, y)
+    if "mask" in needs:
+        given["mask"] = nested_mask(y.shape[-2], y.shape[-1], method.ordering.rho, y, generator)
+    return given
+
+
+def added(method: Method, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
+    """The regularisers with their weights, the ordering's own term, and σ's L2."""
+    total = y.new_zeros(y.shape[:-2])
+    constant = sigma.detach()
+    for name, weight in method.terms.items():
+        total = total + weight * regularisers.REGISTRY[name](x, W, y, constant.squeeze(-2))
+    ordering = method.ordering
+    # An objective with a triangular form of its own was replaced by it; any other gets the term added.
+    if ordering.name == "triangular" and method.objective.name not in ("latent_wtw_triangular", "gha"):
+        term = ordering_triangle(W, y, h(y / constant), constant, ordering.form)
+        total = total + ordering.weight * term
+    if ordering.name == "gram_schmidt_regulariser":
+        # The paper's J has no ½ here, unlike the asymmetric regulariser.
+        term = 2 * regularisers.asymmetric_off_diagonal(x, W, y, constant)
+        total = total + ordering.weight * term
+    if method.trains_sigma and method.sigma.l2:
+        total = total + method.sigma.l2 * sigma.square().sum((-2, -1))
+    return total
+
+
+def second_layer(method: Method, state: State, V: Tensor, y: Tensor, h: H) -> Tensor:
+    """The second layer of linear ICA: its objective on x[WΣ⁻¹]sg, with V in the place of W and unit σ."""
+    assert method.second is not None
+    sigma = rows(state["sigma"])
+    whitened = y / sigma
+    given = {"h": h, "sigma": torch.ones_like(sigma)}
+    return method.second.fn(whitened, V, whitened @ V, **{n: given[n] for n in method.second.needs})
