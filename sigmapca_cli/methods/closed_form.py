@@ -24,6 +24,13 @@ def _buffer(buffers: Buffers | None, name: str, shape: tuple[int, ...], like: Te
     return held
 
 
+def product(A: Tensor, B: Tensor, name: str, buffers: Buffers | None) -> Tensor:
+    """AB into the buffer of that name, or into new memory without buffers."""
+    lead = torch.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    out = _buffer(buffers, name, (*lead, A.shape[-2], B.shape[-1]), B)
+    return torch.matmul(A, B) if out is None else torch.matmul(A, B, out=out)
+
+
 def main_gradient(
     x: Tensor,
     W: Tensor,
@@ -43,11 +50,11 @@ def main_gradient(
     gives the same outer product as centring x, (x − x̄)ᵀG = xᵀ(G − Ḡ), and spares a pass over (b, p).
     `h` and `dh` are overwritten.
     """
-    b, k = y.shape[-2:]
-    gram = torch.matmul(W.mT, W, out=_buffer(buffers, "gram", (*W.shape[:-2], k, k), W))
+    b = y.shape[-2]
+    gram = product(W.mT, W, "gram", buffers)
     y_hat = h.mul_(sigma)
-    G = torch.matmul(y_hat, gram, out=_buffer(buffers, "G", tuple(y.shape), y))
-    power = x.square().sum((-2, -1)) / b
+    G = product(y_hat, gram, "G", buffers)
+    power = torch.linalg.vector_norm(x, dim=(-2, -1)).square() / b
     if not centred:
         power = power - x.mean(-2).square().sum(-1)
     # G is ŷWᵀW here: ⟨ŷ, ŷWᵀW − 2y⟩ in one pass.
@@ -58,6 +65,4 @@ def main_gradient(
     if not centred:
         G.sub_(G.mean(-2, keepdim=True))
     G.mul_(2 / b)
-    lead = torch.broadcast_shapes(x.shape[:-2], W.shape[:-2])
-    grad = torch.matmul(x.mT, G, out=_buffer(buffers, "grad", (*lead, *W.shape[-2:]), W))
-    return loss, grad
+    return loss, product(x.mT, G, "grad", buffers)

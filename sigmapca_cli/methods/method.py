@@ -174,15 +174,15 @@ class Method:
         self, state: State, x: Tensor, buffers: closed_form.Buffers | None
     ) -> tuple[Tensor, Gradients]:
         W = self.effective(state[self.trained])
-        y = x @ W
-        centred = self.model.centring != "batch"
-        if not centred:
+        y = closed_form.product(x, W, "y", buffers)
+        by_batch = self.model.centring == "batch"
+        if by_batch:
             y.sub_(y.mean(-2, keepdim=True))
-        sigma = rows(self.current_sigma(state, y))
+        sigma = rows(self.current_sigma(state, y, by_batch))
         z = y / sigma
         h, dh = self.h_value(z, self.current_a(state, z), self.current_c)
         # An identity h is z itself, which the closed form overwrites: it is not needed again.
-        loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, centred, buffers)
+        loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, not by_batch, buffers)
         return loss, {self.trained: grad}
 
     def _by_autograd(
@@ -208,13 +208,13 @@ class Method:
 
     # ---- σ, a, c at this step ----
 
-    def current_sigma(self, state: State, y: Tensor) -> Tensor:
+    def current_sigma(self, state: State, y: Tensor, centred: bool = False) -> Tensor:
         """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
         rule = self.sigma.name
         if rule == "batch":
-            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon))
+            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon, centred))
         elif rule == "ema":
-            variance = sigma_rules.ema_update_(state["variance"], y, self.sigma.momentum)
+            variance = sigma_rules.ema_update_(state["variance"], y, self.sigma.momentum, centred)
             state["sigma"].copy_((variance + self.sigma.epsilon).sqrt_())
         return state["sigma"]
 
