@@ -12,7 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
-from sigmapca_cli.sources.scratch import PageLedger, scratch_array
+from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
@@ -54,8 +54,8 @@ def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
     return lambda start, stop: np.asarray(data[start:stop])
 
 
-def usable(data: Any, transpose: bool) -> NDArray:
-    """The matrix as an array whose rows are quick to gather: as it is, in memory, or in a scratch file.
+def usable(data: Any, transpose: bool) -> NDArray | RowFile:
+    """The matrix in a form whose rows are quick to gather: in memory, or one after the other in a file.
 
     Small data are read into memory in a plain layout. Large data stay where they are when rows lie in one piece;
     otherwise (Fortran order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
@@ -64,56 +64,52 @@ def usable(data: Any, transpose: bool) -> NDArray:
         whole = np.asarray(data[...])
         return plain(whole.T if transpose else whole)
     turned = data.T if transpose and isinstance(data, np.ndarray) else data
-    if isinstance(turned, np.ndarray) and turned.flags.c_contiguous:
-        return turned
+    if isinstance(turned, np.memmap) and turned.flags.c_contiguous:
+        return RowFile.under(turned)
     rows, columns = data.shape[::-1] if transpose else data.shape
     read = block_reader(data, transpose)
     dtype = plain(np.asarray(data[:1, :1])).dtype
     size = rows * columns * dtype.itemsize
     logging.getLogger("sigmapca").info("converting %d × %d values once (%.1f GB)", rows, columns, size / 1e9)
-    scratch = scratch_array((rows, columns), dtype)
-    source_pages, pages = PageLedger(data), PageLedger(scratch)
+    scratch, pages = RowFile.scratch((rows, columns), dtype), PageLedger(data)
     step = max(1, CONVERT_BLOCK // (columns * dtype.itemsize))
     for start in range(0, rows, step):
         block = read(start, min(start + step, rows))
-        scratch[start : start + len(block)] = block
-        source_pages.touch(1, block.nbytes)
-        pages.touch(1, block.nbytes)
+        scratch.write(start, block)
+        pages.touch(columns, block.nbytes)
     return scratch
 
 
 class ArraySource(Source):
-    """Rows of a matrix in memory or of a memory map."""
+    """Rows of a matrix in memory or in a file."""
 
     def __init__(
-        self, name: str, data: NDArray, where: str, options: Standardisation, half: str = "all"
+        self, name: str, data: NDArray | RowFile, where: str, options: Standardisation, half: str = "all"
     ) -> None:
         self.name, self._where, self._data = name, where, data
         self._part = range(len(data))[half_of(len(data), half)]
         need_two_samples(len(self._part), where)
         self.n, self.p = len(self._part), data.shape[1]
-        self._pages = PageLedger(data)
         self._moments: Moments | None = None
         self._standardise(options, self._fingerprint())
 
     def _fingerprint(self) -> bytes:
         """SHA-256 of the values; of 64 rows for large data, whose mean and variance are hashed as well."""
         geometry = repr((self._data.shape, self._data.dtype.str, self._part)).encode()
-        if self._data.nbytes <= MEMORY_LIMIT:
+        if isinstance(self._data, np.ndarray):
             return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
         index = np.unique(np.linspace(0, self.n - 1, 64).astype(np.int64))
         return hashlib.sha256(geometry + self._gather(index).tobytes()).digest()
 
     def _gather(self, index: Index) -> NDArray:
-        gathered = self._data[index * self._part.step + self._part.start]
-        self._pages.touch(len(index), gathered.nbytes)
-        return gathered
+        rows = index * self._part.step + self._part.start
+        return self._data[rows] if isinstance(self._data, np.ndarray) else self._data.gather(rows)
 
     def _gather_slice(self, start: int, stop: int) -> NDArray:
         rows = self._part[start:stop]
-        block = np.array(self._data[rows.start : rows.stop : rows.step])
-        self._pages.touch(1, block.nbytes * rows.step)
-        return block
+        if isinstance(self._data, np.ndarray):
+            return self._data[rows.start : rows.stop : rows.step]
+        return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
         start = 0

@@ -134,7 +134,7 @@ class RaggedPatchSource(Source):
         for i in range(len(self.sides)):
             image = self._image(i)[None]
             m = patch_moments(image, self.patch, self.stride, 0, diagonal)
-            self._pages.touch(1, image.nbytes)
+            self._pages.touch(0, image.nbytes)
             total = merge(total, m)
         assert total is not None
         return Moments(total.n, total.mean * self.unit, total.second * self.unit**2)
@@ -172,7 +172,7 @@ def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
         image = to_grey(image[None])[0] if channels == 1 else image
         padded = pixels[first[i] : first[i + 1]].reshape(*sides[i], channels)
         padded[pad : pad + image.shape[0], pad : pad + image.shape[1]] = image
-        pages.touch(1, padded.nbytes)
+        pages.touch(0, padded.nbytes)
     shape = (cfg.patch, cfg.patch, channels)
     options = Standardisation.of(cfg, PIXEL_EPSILON)
     return RaggedPatchSource("images", sides, pixels, shape, cfg.stride, pad, options)

@@ -1,14 +1,16 @@
 """Matrices from files of every format; what is refused, and how little memory large ones take."""
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.config import DataConfig
 
@@ -97,7 +99,9 @@ ODD_LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", ODD_LAYOUTS)
-def test_odd_layouts_are_accepted(tmp_path, layout):
+@pytest.mark.parametrize("limit", [1 << 20, 0])
+def test_odd_layouts_are_accepted(tmp_path, monkeypatch, layout, limit):
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
     data = ODD_LAYOUTS[layout]
     np.save(tmp_path / "a.npy", data)
     (tmp_path / "a.npy").chmod(0o444)
@@ -127,6 +131,26 @@ def test_streamed_from_disk_equals_in_memory(tmp_path, name, monkeypatch):
     index = RNG.integers(0, 40, 100)
     assert np.array_equal(memory.rows(index), disk.rows(index))
     np.testing.assert_allclose(memory.covariance()[1], disk.covariance()[1], atol=1e-12)
+
+
+def test_threads_read_the_same_rows_from_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    np.save(tmp_path / "a.npy", np.asfortranarray(X))
+    source = source_of(tmp_path / "a.npy")
+    batches = [RNG.integers(0, 40, 64) for _ in range(50)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(source.rows, batches))
+    for index, rows in zip(batches, together, strict=True):
+        np.testing.assert_allclose(rows, EXPECTED[index], atol=1e-6)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    np.save(tmp_path / "a.npy", X)
+    source = source_of(tmp_path / "a.npy")
+    os.truncate(tmp_path / "a.npy", 300)
+    with pytest.raises(RunFailed, match="became shorter"):
+        source.rows(np.arange(40))
 
 
 def test_a_choice_among_several_arrays_is_asked_for(tmp_path):
@@ -267,7 +291,7 @@ from sigmapca_cli.sources.config import DataConfig
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 source = build(DataConfig(name="array", path=sys.argv[1]))
 generator = np.random.default_rng(0)
-for _ in range(300):
+for _ in range(1000):
     assert not source.rows(generator.integers(0, source.n, 128)).any()
 print(source.n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
