@@ -1,6 +1,10 @@
 """Which rows a step sees: a full permutation every epoch, gathered a few batches at a time."""
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +14,14 @@ from sigmapca_cli.sources.base import Source
 
 # Rows gathered by one indexing call: enough to share its overhead, few enough to stay in the cache.
 BLOCK_ROWS = 1024
+AHEAD = 4  # blocks gathered before they are needed
+
+
+class Batch(NamedTuple):
+    """Rows x (b, p), and their mean square E‖x‖² where they are centred."""
+
+    x: Tensor
+    power: float
 
 
 class Batches:
@@ -20,21 +32,45 @@ class Batches:
     is left out, since it has no variance.
     """
 
-    def __init__(self, source: Source, batch_size: int, seed: int) -> None:
-        self.source, self.seed = source, seed
+    def __init__(self, source: Source, batch_size: int, seed: int, *, centre: bool = False) -> None:
+        self.source, self.seed, self.centre = source, seed, centre
         self.size = min(batch_size, source.n)
         whole, rest = divmod(source.n, self.size)
         self.per_epoch = whole + (rest >= 2)
 
     def order(self, epoch: int) -> np.ndarray:
-        """The permutation of the rows in an epoch, (n,) int64."""
-        return np.random.default_rng((self.seed, epoch)).permutation(self.source.n)
+        """The permutation of the rows in an epoch, (n,)."""
+        kind = np.int32 if self.source.n < 2**31 else np.int64
+        return np.random.default_rng((self.seed, epoch)).permutation(np.arange(self.source.n, dtype=kind))
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Tensor]:
-        """Batches (b, p) of one epoch from the batch numbered `first` on."""
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch from the batch numbered `first` on; centred on each batch where asked."""
         order = self.order(epoch)
         each = max(1, BLOCK_ROWS // self.size)
-        for block in range(first, self.per_epoch, each):
-            last = min(block + each, self.per_epoch)
-            rows = self.source.rows(order[block * self.size : last * self.size])
-            yield from torch.from_numpy(rows).split(self.size)
+        ranges = iter(
+            range(block, min(block + each, self.per_epoch)) for block in range(first, self.per_epoch, each)
+        )
+        if len(os.sched_getaffinity(0)) == 1:
+            for numbers in ranges:
+                yield from self.gather(order, numbers)
+            return
+        # Gathering lets go of the interpreter's lock, so a second core does it while the first computes.
+        with ThreadPoolExecutor(1, thread_name_prefix="gather") as pool:
+            waiting = [pool.submit(self.gather, order, numbers) for numbers in islice(ranges, AHEAD)]
+            while waiting:
+                ready = waiting.pop(0)
+                waiting += [pool.submit(self.gather, order, numbers) for numbers in islice(ranges, 1)]
+                yield from ready.result()
+
+    def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
+        """The batches with these numbers."""
+        index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
+        rows = self.source.rows(index)
+        made = []
+        for start in range(0, len(rows), self.size):
+            x = rows[start : start + self.size]
+            if self.centre:
+                x -= x.mean(0)
+            flat = x.reshape(-1)
+            made.append(Batch(torch.from_numpy(x), float(flat @ flat) / len(x) if self.centre else 0.0))
+        return made

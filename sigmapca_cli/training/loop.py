@@ -1,7 +1,7 @@
 """The training loop: batch, gradient or update, step, constrain, log. Everything else hangs on it from outside."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,8 @@ from torch import Tensor
 from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.methods.method import Method
 from sigmapca_cli.training import optimizers
-from sigmapca_cli.training.batches import Batches
+from sigmapca_cli.training.batches import Batch, Batches
+from sigmapca_cli.training.fused import FusedStep, covers
 
 Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
@@ -54,6 +55,7 @@ class Trainer:
         self.total = cfg.steps or max(1, math.ceil(cfg.epochs * self.batches.per_epoch))
         if not self.slots:
             self.slots = self.optimizer.start(self.parameters)
+        self.fused: FusedStep | None = None
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -67,12 +69,15 @@ class Trainer:
 
     def run(self) -> None:
         """Train until the last step, or until a hook says that it is enough."""
+        if covers(self.cfg, self.method):
+            self.fused = FusedStep([self.cfg], self.state, self.slots)
+        self.batches.centre = self.fused is not None
         while self.step < self.total:
             epoch, first = self.position
             if first == 0:
                 self.method.begin_epoch(self.state, self.covariance)
-            for x in self.rows(epoch, first):
-                self.advance(x)
+            for batch in self.batches.epoch(epoch, first):
+                self.advance(batch)
                 if self.step % self.cfg.log_every == 0 or self.step == self.total:
                     self.flush()
                     if self.hooks.finished(self):
@@ -81,19 +86,18 @@ class Trainer:
                 if self.step == self.total:
                     return
 
-    def rows(self, epoch: int, first: int) -> Iterator[Tensor]:
-        """The batches of an epoch on the device and in the type of the state."""
-        W = self.state["W"]
-        for x in self.batches.epoch(epoch, first):
-            yield x.to(device=W.device, dtype=W.dtype)
-
-    def advance(self, x: Tensor) -> None:
-        """One step on the rows x (b, p)."""
+    def advance(self, batch: Batch) -> None:
+        """One step."""
+        W = self.state[self.method.trained]
+        x = batch.x.to(device=W.device, dtype=W.dtype)
+        factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
+        self.step += 1
+        if self.fused is not None:
+            self.losses.append(self.fused.step(x, batch.power, self.step, factor))
+            return
         loss, gradients = self.method.gradient(self.state, x, self.generator, self.buffers)
         for name in self.tangent:
             gradients[name] = optimizers.tangent(gradients[name], self.state[name])
-        factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
-        self.step += 1
         self.optimizer.step(self.parameters, gradients, self.slots, self.step, self.lr * factor)
         self.method.constrain(self.state)
         self.losses.append(loss.detach())

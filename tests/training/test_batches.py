@@ -13,9 +13,9 @@ def source(n: int = 101):
 
 
 def test_a_short_last_batch_works():
-    sizes = [len(x) for x in Batches(source(), 10, 0).epoch(0)]
+    sizes = [len(b.x) for b in Batches(source(), 10, 0).epoch(0)]
     assert sizes == [10] * 10  # the last row alone has no variance
-    assert [len(x) for x in Batches(source(105), 10, 0).epoch(0)] == [10] * 10 + [5]
+    assert [len(b.x) for b in Batches(source(105), 10, 0).epoch(0)] == [10] * 10 + [5]
 
 
 def test_every_row_once_and_reshuffled():
@@ -25,18 +25,18 @@ def test_every_row_once_and_reshuffled():
     assert not np.array_equal(*orders)
     for order in orders:
         assert np.array_equal(np.sort(order), np.arange(400))
-    seen = np.concatenate([x.numpy() for x in batches.epoch(0)])
+    seen = np.concatenate([b.x.numpy() for b in batches.epoch(0)])
     assert np.array_equal(seen, rows.rows(orders[0][: len(seen)]))
 
 
 @pytest.mark.parametrize("first", [0, 1, 7, 12])
 def test_position_says_it_all(first):
     batches = Batches(source(400), 32, 5)
-    whole = [x.numpy() for x in batches.epoch(3)]
-    rest = [x.numpy() for x in batches.epoch(3, first)]
+    whole = [b.x.numpy() for b in batches.epoch(3)]
+    rest = [b.x.numpy() for b in batches.epoch(3, first)]
     assert len(rest) == len(whole) - first
     assert all(np.array_equal(a, b) for a, b in zip(rest, whole[first:], strict=True))
 
 
 def test_batch_larger_than_the_data():
-    assert [len(x) for x in Batches(source(50), 128, 0).epoch(0)] == [50]
+    assert [len(b.x) for b in Batches(source(50), 128, 0).epoch(0)] == [50]

@@ -1,0 +1,211 @@
+"""The residual S and the curvature H of every pair of components, with the influence of each group of rows on
+them.
+
+For components y with standard deviations σ and correlations ρ, z = (y − mean)/σ, φ(z) = (z − h(z))·h′(z):
+
+    S_ij = t A_ij − A_ji/t,                       t = σ_j/σ_i,  A_ij = E[z_i φ(z_j)]
+    H_ij = dS_ij/dθ_ij = t² m_j + m_i/t² − D_ij − D_ji + ρ_ij K_ij,     m_j = A_jj,  D_ij = E[z_i² φ′(z_j)]
+    K_ij = G_ij − (2t² + 1) A_ij + G_ji − (1 + 2/t²) A_ji,              G_ij = E[z_i z_j φ′(z_j)]
+
+where y_i gains θ_ij y_j and y_j loses θ_ij y_i. For independent components D_ij = E[φ′(z_j)] and ρ = 0, the
+form of the theory; the form here stays exact for dependent ones, such as the outputs of image filters, whose
+energies vary together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.evaluation.metrics import Array
+
+#: Consecutive rows form this many groups; their spread gives standard errors that hold for rows that depend on
+#: their neighbours, such as overlapping patches. 64 leave a standard error uncertain by 9 %.
+GROUPS = 64
+#: Half width of the central difference that gives φ″; hard tanh has a step in φ′, which this smooths.
+STEP = 0.05
+#: Rows kept for the full Jacobian.
+KEPT = 25_000
+
+
+class Blocks:
+    """Float64 blocks of an array or of a re-iterable, as often as they are asked for."""
+
+    def __init__(self, Y: Any, size: int) -> None:
+        self.Y, self.size = Y, size
+
+    def __iter__(self) -> Iterator[Array]:
+        if isinstance(self.Y, np.ndarray):
+            for start in range(0, len(self.Y), self.size):
+                yield np.asarray(self.Y[start : start + self.size], dtype=np.float64)
+        else:
+            for rows in self.Y:
+                yield np.atleast_2d(np.asarray(rows, dtype=np.float64))
+
+    def location(self) -> tuple[int, Array, Array]:
+        """n, mean (k,), biased standard deviation (k,), in one pass."""
+        n, first, second, centre = 0, 0.0, 0.0, None
+        for y in self:
+            centre = y.mean(axis=0) if centre is None else centre
+            d = y - centre
+            n, first, second = n + len(y), first + d.sum(axis=0), second + (d * d).sum(axis=0)
+        if centre is None:
+            raise ValueError("no rows")
+        shift = first / n
+        return n, centre + shift, np.sqrt(np.maximum(second / n - shift**2, 0.0))
+
+
+@dataclass
+class PairMoments:
+    """Moments of z: those of each group have a leading dimension of groups, the others are over all rows.
+
+    z, z2: (groups, k) means; A, D, G, C: (groups, k, k) of z_iφ_j, z_i²φ′_j, z_iz_jφ′_j, z_iz_j; weight
+    (groups,): rows of each over n. phi (k,): E φ. zd: E z_iφ′_j, z2d2, z2zd2: E
+    z_i²φ″_j, E z_i²z_jφ″_j, all (k, k): how the moments move with the location and the scale of z. fourth
+    (k,): E z⁴. rows (≤ KEPT, k): z of spaced rows.
+    """
+
+    n: int
+    weight: Array
+    z: Array
+    z2: Array
+    A: Array
+    D: Array
+    G: Array
+    C: Array
+    phi: Array
+    zd: Array
+    z2d2: Array
+    z2zd2: Array
+    fourth: Array
+    rows: Array
+
+    def over_all(self, grouped: Array) -> Array:
+        """The mean over all rows of a moment kept by group."""
+        return np.tensordot(self.weight, grouped, axes=1)
+
+
+def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a: Array) -> PairMoments:
+    """All moments in one pass; score maps (z, a) to (φ, φ′) as tensors."""
+    k = len(sigma)
+    groups = int(np.clip(n // 4, 2, GROUPS))
+    edges = np.floor(np.arange(groups + 1) * (n / groups)).astype(int)
+    # One product a group, (z, z²)ᵀ(φ, φ′, zφ′, z, 1), holds all of its moments.
+    products = np.zeros((groups, 2 * k, 4 * k + 1))
+    overall: dict[str, Any] = {}
+    kept, stride, start = [], max(-(-n // KEPT), 1), 0
+    for y in blocks:
+        z = (y - mean) / np.where(sigma > 0, sigma, 1.0)
+        phi, dphi, d2phi = _scores(z, score, a)
+        z2 = z * z
+        left, right = np.hstack([z, z2]), np.hstack([phi, dphi, z * dphi, z, np.ones((len(z), 1))])
+        for group, part in _groups(edges, start, len(z)):
+            products[group] += left[part].T @ right[part]
+        sums = {"phi": phi.sum(0), "zd": z.T @ dphi, "z2d2": z2.T @ d2phi, "z2zd2": z2.T @ (z * d2phi)}
+        sums["fourth"] = (z2 * z2).sum(0)
+        overall = {name: overall.get(name, 0.0) + value for name, value in sums.items()}
+        kept.append(z[(-start) % stride :: stride])
+        start += len(z)
+    products /= np.diff(edges)[:, None, None]
+    first, second = products[:, :k], products[:, k:]
+    return PairMoments(
+        n=n,
+        weight=np.diff(edges) / n,
+        z=first[:, :, 4 * k],
+        z2=second[:, :, 4 * k],
+        A=first[:, :, :k],
+        D=second[:, :, k : 2 * k],
+        G=first[:, :, 2 * k : 3 * k],
+        C=first[:, :, 3 * k : 4 * k],
+        rows=np.concatenate(kept),
+        **{name: value / n for name, value in overall.items()},
+    )
+
+
+def _scores(z: Array, score: Any, a: Array) -> tuple[Array, Array, Array]:
+    """φ, φ′, φ″ at z (m, k)."""
+    import torch
+
+    zt, at = torch.from_numpy(z), torch.from_numpy(a)
+    phi, dphi = (t.numpy() for t in score(zt, at))
+    d2phi = (score(zt + STEP, at)[1] - score(zt - STEP, at)[1]).numpy() / (2 * STEP)
+    return phi, dphi, d2phi
+
+
+def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[int, slice]]:
+    """(group, its rows within the block) for a block of `count` rows from row `start` on."""
+    inside = edges[(edges > start) & (edges < start + count)]
+    cuts = np.concatenate([[start], inside, [start + count]])
+    first = int(np.searchsorted(edges, start, "right")) - 1
+    for i in range(len(cuts) - 1):
+        yield first + i, slice(int(cuts[i]) - start, int(cuts[i + 1]) - start)
+
+
+@dataclass
+class PairStatistics:
+    """S, H (k, k) and what each group adds to them: influences (groups, k, k), and that on log σ (groups,
+    k).
+    """
+
+    S: Array
+    H: Array
+    shape: Array
+    ratio: Array
+    S_influence: Array
+    H_influence: Array
+    shape_influence: Array
+    log_sigma_influence: Array
+    weight: Array
+
+    def error(self, influence: NDArray[Any]) -> Array:
+        """Standard error of a statistic from the influence of each group on it."""
+        groups = len(self.weight)
+        return np.sqrt(np.tensordot(self.weight**2, influence**2, axes=1) * groups / (groups - 1))
+
+
+def statistics(moments: PairMoments, sigma: Array) -> PairStatistics:
+    """The pair statistics, and their linear dependence on the moments of each group, through location and
+    scale too.
+    """
+    A, D, G, C = (moments.over_all(x) for x in (moments.A, moments.D, moments.G, moments.C))
+    a_, d_, g_, c_ = moments.A - A, moments.D - D, moments.G - G, moments.C - C
+    m, k = np.diag(A), len(sigma)
+    s, z = (moments.z2 - 1) / 2, moments.z
+    si, sj, zi, zj = s[:, :, None], s[:, None, :], z[:, :, None], z[:, None, :]
+    safe = np.where(sigma > 0, sigma, 1.0)
+    t = safe / safe[:, None]
+    t2 = t**2
+    # z moves with the location (z) and the log scale (s) of both components.
+    a_ = a_ - A * si - G * sj - moments.phi * zi - moments.zd * zj
+    d_ = d_ - 2 * D * si - moments.z2zd2 * sj - 2 * moments.zd * zi - moments.z2d2 * zj
+    rho, r_ = C * (1 - np.eye(k)), c_ - C * (si + sj)
+    K = _symmetric(G) - (2 * t2 + 1) * A - (1 + 2 / t2) * A.T
+    K_ = _symmetric(g_) - (2 * t2 + 1) * a_ - (1 + 2 / t2) * _t(a_)
+    m_, ds = np.einsum("gjj->gj", a_), sj - si
+    kappa = m * t2 - m[:, None] / t2
+    S = t * A - A.T / t
+    shape = m + m[:, None] - _symmetric(D) + rho * K
+    common = -_symmetric(d_) + r_ * K + rho * (K_ + 4 * (A.T / t2 - A * t2) * ds)
+    return PairStatistics(
+        S=S,
+        H=shape + m * (t2 - 1) + m[:, None] * (1 / t2 - 1),
+        shape=shape,
+        ratio=t2,
+        S_influence=t * a_ - _t(a_) / t + (t * A + A.T / t) * ds,
+        H_influence=t2 * m_[:, None, :] + m_[:, :, None] / t2 + 2 * kappa * ds + common,
+        shape_influence=m_[:, None, :] + m_[:, :, None] + common,
+        log_sigma_influence=s,
+        weight=moments.weight,
+    )
+
+
+def _t(x: Array) -> Array:
+    return np.swapaxes(x, -1, -2)
+
+
+def _symmetric(x: Array) -> Array:
+    return x + _t(x)

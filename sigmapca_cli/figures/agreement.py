@@ -1,0 +1,137 @@
+"""Matrices: agreement between runs, the rotation between two solutions, and the verdict on every pair of
+components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation.agreement import MATCH_THRESHOLD
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, YELLOW, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sigmapca_cli.evaluation.identifiability import Certificate
+    from sigmapca_cli.evaluation.stability import Stability
+
+MOST_NUMBERS = 12
+
+
+def plot_agreement(
+    matrix: ArrayLike, names: Sequence[str], chance: float | None = None, title: str = ""
+) -> Figure:
+    """Mean matched |cos| between r runs, (r, r); the colours run from the chance level (0 unless given) to
+    1.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    r = len(matrix)
+    size = min(0.45 * r + 1.6, 9.0)
+    figure = new_figure(size + 0.8, size)
+    axes = figure.add_subplot()
+    low = chance or 0.0
+    image = axes.imshow(matrix, cmap="cividis", vmin=low, vmax=1)
+    if r <= MOST_NUMBERS:
+        for i in range(r):
+            for j in range(r):
+                dark = matrix[i, j] < low + 0.6 * (1 - low)
+                axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=7,
+                          color="white" if dark else "black")  # fmt: skip
+    axes.set_yticks(range(r), names, fontsize=7)
+    axes.set_xticks(range(r), names, fontsize=7, rotation=90)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label("matched |cos|" + (f", from chance {chance:.2f}" if chance else ""), fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def plot_rotation(
+    R: ArrayLike, threshold: float = MATCH_THRESHOLD, title: str = "", names: tuple = ("A", "B")
+) -> Figure:
+    """R (k, l) of B = A R, red positive and blue negative; a dot marks every entry with |R_ij| above the
+    threshold.
+    """
+    R = np.asarray(R, dtype=np.float64)
+    figure = new_figure(min(0.16 * R.shape[1] + 2.0, 9), min(0.16 * R.shape[0] + 1.4, 9))
+    axes = figure.add_subplot()
+    image = axes.imshow(R, cmap="RdBu_r", vmin=-1, vmax=1)
+    rows, columns = np.nonzero(np.abs(R) > threshold)
+    axes.plot(columns, rows, ".", color=BLACK, markersize=3)
+    _component_axes(axes, *R.shape)
+    axes.set_ylabel(f"component of {names[0]}", fontsize=8)
+    axes.set_xlabel(f"component of {names[1]}", fontsize=8)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label(f"R, dots: |R| > {threshold:g}", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
+    """The verdict on every pair: blue identified, yellow arbitrary, red repelled by this nonlinearity."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
+
+    kinds = {IDENTIFIED: BLUE, ARBITRARY: YELLOW, REPELLED: RED}
+    k = len(certificate.sigma)
+    codes = np.zeros((k, k))
+    for code, kind in enumerate(kinds):
+        codes[certificate.verdict == kind] = code
+    masked = np.ma.masked_array(codes, np.eye(k, dtype=bool))
+    side = min(0.16 * k + 1.6, 9)
+    figure = new_figure(max(side, 3.4), side + 0.5)
+    axes = figure.add_subplot()
+    axes.set_facecolor("white")
+    axes.imshow(masked, cmap=ListedColormap(list(kinds.values())), vmin=0, vmax=2, interpolation="nearest")
+    _component_axes(axes, k, k)
+    axes.set_xlabel("component", fontsize=8)
+    axes.set_ylabel("component", fontsize=8)
+    present = [kind for kind in kinds if (certificate.verdict[~np.eye(k, dtype=bool)] == kind).any()]
+    handles = [Patch(color=kinds[kind], label=kind) for kind in present]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def plot_stability(found: Stability, title: str = "") -> Figure:
+    """Stability index of each cluster, the most stable first; grey ones are not reproducible."""
+    from matplotlib.patches import Patch
+
+    from sigmapca_cli.evaluation.stability import RELIABLE_INDEX
+    from sigmapca_cli.figures.save import tidy
+
+    count = len(found.index)
+    figure = new_figure(max(0.14 * count + 1.5, 3.4), 2.8)
+    axes = figure.add_subplot()
+    axes.bar(
+        np.arange(1, count + 1), found.index, color=[BLUE if good else GREY for good in found.reproducible]
+    )
+    axes.axhline(RELIABLE_INDEX, color=BLACK, linewidth=0.8, linestyle="--")
+    axes.set(ylim=(min(0.0, found.index.min()), 1.02))
+    axes.set_xlabel("cluster", fontsize=8)
+    axes.set_ylabel("stability index", fontsize=8)
+    tidy(axes)
+    handles = [Patch(color=BLUE, label="reproducible"), Patch(color=GREY, label="not")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def _component_axes(axes: Axes, rows: int, columns: int) -> None:
+    """Components numbered from 1, about eight labels an axis."""
+    for count, set_ticks in ((columns, axes.set_xticks), (rows, axes.set_yticks)):
+        step = next(s for s in (1, 2, 4, 8, 16, 32, 64, 128, 1 << 20) if count <= 9 * s)
+        shown = [0, *range(step - 1, count, step)] if step > 1 else list(range(count))
+        set_ticks(shown, [str(i + 1) for i in shown], fontsize=7)

@@ -1,0 +1,57 @@
+"""The distribution of each component beside a Gaussian of the same variance."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.figures.save import BLUE, GREY, RED, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RANGE = 5.0
+BINS = 51
+
+
+def plot_histograms(Y: ArrayLike, title: str = "", most: int = 15, log: bool = False) -> Figure:
+    """Densities of the first `most` columns of Y (n, k), standardised, on −5 to 5, with their excess
+    kurtosis.
+
+    All panels share their scales. `log` shows the tails, where heavy and light ones differ most. Values
+    beyond the range are counted in the density but not drawn.
+    """
+    from sigmapca_cli.evaluation.metrics import kurtosis
+
+    Y = np.asarray(Y, dtype=np.float64)[:, :most]
+    std = Y.std(axis=0)
+    z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    k = z.shape[1]
+    columns = min(k, 5)
+    lines = math.ceil(k / columns)
+    figure = new_figure(max(1.5 * columns, 3.2), 1.35 * lines + 0.7)
+    edges = np.linspace(-RANGE, RANGE, BINS + 1)
+    grid = np.linspace(-RANGE, RANGE, 201)
+    normal = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
+    densities = [np.histogram(column, edges)[0] / (len(column) * (edges[1] - edges[0])) for column in z.T]
+    top = 1.08 * min(max(0.4, *(d.max() for d in densities)), 1.5)
+    for i, (density, excess) in enumerate(zip(densities, kurtosis(Y), strict=True)):
+        axes = figure.add_subplot(lines, columns, i + 1)
+        axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45, linewidth=0, label="components")
+        axes.plot(grid, normal, color=RED, linewidth=1.0, label="Gaussian")
+        axes.set_xlim(-RANGE, RANGE)
+        if log:
+            axes.set_yscale("log")
+        axes.set_ylim(1e-4 if log else 0, top)
+        axes.set_title(f"{i + 1}   kurtosis {excess:+.2g}", fontsize=7, pad=2)
+        tidy(axes)
+        axes.tick_params(labelsize=6, labelleft=i % columns == 0, labelbottom=i >= k - columns)
+        axes.tick_params(which="minor", left=False)
+        axes.axvline(0, color=GREY, linewidth=0.4)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    figure.suptitle(title, fontsize=9) if title else None
+    return figure

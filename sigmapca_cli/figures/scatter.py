@@ -1,0 +1,66 @@
+"""Points in the plane with the axes that methods found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation.metrics import cosines, match
+from sigmapca_cli.figures.save import BLACK, GREY, RED, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_POINTS = 3000
+
+
+def plot_scatter(
+    X: ArrayLike,
+    solutions: Mapping[str, ArrayLike],
+    truth: ArrayLike | None = None,
+    title: str = "",
+) -> Figure:
+    """One panel a solution: points X (n, 2), and the columns of its filters W (2, k) as axes through the
+    mean.
+
+    An axis reaches 2.5 standard deviations of the points along it to either side. The true axes (2, l) are
+    dashed and longer, and the matched |cos| to them stands in the panel's title.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    centre = X.mean(axis=0)
+    figure = new_figure(2.7 * len(solutions), 3.0 + (0.25 if title else 0))
+    shown = X[:: max(len(X) // MOST_POINTS, 1)]
+    limit = 1.08 * np.abs(shown - centre).max()
+    for i, (name, W) in enumerate(solutions.items()):
+        W = np.asarray(W, dtype=np.float64)
+        axes = figure.add_subplot(1, len(solutions), i + 1)
+        axes.scatter(*shown.T, s=3, color=GREY, alpha=0.35, linewidths=0, rasterized=True)
+        for w in (W / np.linalg.norm(W, axis=0)).T:
+            axes.axline(centre, centre + w, color="white", linewidth=2.6)
+        if truth is not None:
+            for e in np.asarray(truth, dtype=np.float64).T:
+                axes.axline(centre, centre + e, color=BLACK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=3)
+        for w in (W / np.linalg.norm(W, axis=0)).T:
+            reach = 2.5 * ((X - centre) @ w).std() * w
+            axes.plot(*np.stack([centre - reach, centre + reach]).T, color=RED, linewidth=2.0, zorder=4)
+        axes.set(
+            xlim=centre[0] + np.array([-limit, limit]),
+            ylim=centre[1] + np.array([-limit, limit]),
+            aspect="equal",
+        )
+        axes.set_title(name + _similarity(W, truth), fontsize=8)
+        tidy(axes)
+        axes.tick_params(labelsize=7)
+    if title:
+        figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def _similarity(W: np.ndarray, truth: ArrayLike | None) -> str:
+    if truth is None:
+        return ""
+    similarity = cosines(W, truth)
+    return f", |cos| {similarity[match(similarity)].mean():.3f}"

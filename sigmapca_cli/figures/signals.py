@@ -1,0 +1,90 @@
+"""Signals before and after: what was mixed, what was recovered, and the true sources where they are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation.metrics import Array, correlations, match
+from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_CHANNELS = 8
+MOST_POINTS = 4000
+
+
+def plot_signals(
+    mixed: ArrayLike,
+    recovered: ArrayLike,
+    sources: ArrayLike | None = None,
+    sample_rate: int | None = None,
+    title: str = "",
+) -> Figure:
+    """Columns of mixed (n, p), recovered (n, k) and true sources (n, l), one panel a channel, over time.
+
+    With sources, recovered signals are drawn in their order, with their sign, and with |corr| to them in the
+    title.
+    """
+    X, Y = np.asarray(mixed, dtype=np.float64), np.asarray(recovered, dtype=np.float64)
+    blocks = [("mixed", X, BLACK, [""] * X.shape[1])]
+    if sources is None:
+        blocks.append(("recovered", Y, BLUE, [""] * Y.shape[1]))
+    else:
+        S = np.asarray(sources, dtype=np.float64)
+        Y, labels = in_order_of(Y, S)
+        blocks += [("recovered", Y, BLUE, labels), ("source", S, GREEN, [""] * S.shape[1])]
+    lines = min(max(block.shape[1] for _, block, _, _ in blocks), MOST_CHANNELS)
+    figure = new_figure(3.2 * len(blocks), 0.95 * lines + 0.7)
+    time, unit = _time(len(X), sample_rate)
+    for column, (name, block, colour, labels) in enumerate(blocks):
+        for row in range(min(block.shape[1], lines)):
+            axes = figure.add_subplot(lines, len(blocks), row * len(blocks) + column + 1)
+            _trace(axes, time, block[:, row], colour)
+            axes.set_title(f"{name} {row + 1}{labels[row]}", fontsize=8, pad=2)
+            last = row == min(block.shape[1], lines) - 1
+            axes.tick_params(labelbottom=last)
+            if last:
+                axes.set_xlabel(unit, fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
+    """Y with its columns in the order and sign of the sources they match, unmatched ones last; and a label
+    for each.
+    """
+    similarity = correlations(Y, S)
+    rows, columns = match(similarity)
+    order = [int(rows[i]) for i in np.argsort(columns)]
+    signs = [
+        np.sign((Y[:, r] - Y[:, r].mean()) @ S[:, c]) or 1.0
+        for r, c in zip(order, sorted(columns), strict=True)
+    ]
+    labels = [f", |corr| {similarity[r, c]:.3f}" for r, c in zip(order, sorted(columns), strict=True)]
+    rest = [i for i in range(Y.shape[1]) if i not in order]
+    return Y[:, order + rest] * np.array(signs + [1.0] * len(rest)), labels + [""] * len(rest)
+
+
+def _time(n: int, sample_rate: int | None) -> tuple[Array, str]:
+    return (
+        (np.arange(n) / sample_rate, "seconds") if sample_rate else (np.arange(n, dtype=np.float64), "sample")
+    )
+
+
+def _trace(axes: Axes, time: Array, value: Array, colour: str) -> None:
+    if len(value) <= MOST_POINTS:
+        axes.plot(time, value, color=colour, linewidth=0.7)
+    else:
+        # A million points in a few hundred pixels are their envelope: the smallest and the largest of each stretch.
+        starts = np.linspace(0, len(value), MOST_POINTS // 2, endpoint=False).astype(int)
+        low, high = np.minimum.reduceat(value, starts), np.maximum.reduceat(value, starts)
+        axes.fill_between(time[starts], low, high, color=colour, linewidth=0.3)
+    axes.set_xlim(time[0], time[-1])
+    tidy(axes)
+    axes.tick_params(labelsize=7)
