@@ -225,7 +225,7 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     gradient = float(relative_gradient(method, trainer.state, source).mean())
     model.n_iter_, model.converged_ = model.max_iter, gradient < cfg.tol
     model.a_ = np.full(k, float(model.a))
-    # The loss keeps the columns orthogonal only in the limit; the nearest orthonormal W makes the inverse exact.
+    # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
     U, _, Vt = np.linalg.svd(trainer.state["W"].double().numpy(), full_matrices=False)
     return U @ Vt
 

@@ -81,11 +81,11 @@ def certify(
     """The certificate of components Y, an (n, k) array or a re-iterable of (m, k) blocks, read twice.
 
     a is one number or one a component. A Gaussian pair of equal variance is called arbitrary with probability
-    1 − level. `fitted` says that the axes were found by nonlinear PCA on these rows: it stops where H > 0,
-    which makes the score of a Gaussian pair Rayleigh rather than normal distributed, so the threshold is √(−2
-    ln level), 2.45, in place of 1.64. Give fitted=False for rows that were held out, or for axes of linear
-    PCA. Rows should come in their natural order, so that those which depend on each other are neighbours.
-    InputError for a nonlinearity without a score φ.
+    1 − level or more. `fitted` says that the axes were found by nonlinear PCA on these rows. It stops where
+    H > 0, the best turn of the two leading harmonics of a noise, each of Rayleigh distributed height, so that
+    the threshold is √(2 ln(2/level)), 2.72, in place of a normal score's 1.64. Give fitted=False for rows
+    that were held out, or for axes of linear PCA. Rows should come in their natural order, so that those
+    which depend on each other are neighbours. InputError for a nonlinearity without a score φ.
     """
     from scipy.stats import norm
 
@@ -97,7 +97,7 @@ def certify(
     a = np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), sigma.shape))
     moments = accumulate(blocks, n, mean, sigma, score, a)
     pairs = statistics(moments, sigma)
-    threshold = float(np.sqrt(-2 * np.log(level)) if fitted else norm.isf(level))
+    threshold = float(np.sqrt(2 * np.log(2 / level)) if fitted else norm.isf(level))
     return _certificate(moments, pairs, sigma, score, a, threshold, level)
 
 

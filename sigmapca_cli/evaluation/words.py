@@ -6,6 +6,8 @@ import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 
+GAUSSIAN = "look Gaussian"
+
 
 def explain(certificate: Certificate) -> list[str]:
     """Sentences, components numbered from 1: how many axes are identified, and for every other group why not.
@@ -45,14 +47,13 @@ def _pair(certificate: Certificate, i: int, j: int) -> str:
     name = f"components {i + 1} and {j + 1}"
     if certificate.verdict[i, j] == REPELLED:
         return f"{name}: {_wrong(certificate, [i, j])}"
-    why = f"{_variances(certificate, [i, j])} and {_shapes(certificate, [i, j])}"
-    return f"{name} {why}: their axes are arbitrary"
+    return f"{name} {_reason(certificate, [i, j])}"
 
 
 def _group(certificate: Certificate, group: list[int]) -> str:
     name = f"components {_listed([i + 1 for i in group])}"
     block = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
-    if (block == REPELLED).any() and not (block == ARBITRARY).any():
+    if not (block == ARBITRARY).any():
         return f"{name}: {_wrong(certificate, group)}"
     partly = " in part" if (block == IDENTIFIED).any() else ""
     wrong = (
@@ -60,9 +61,14 @@ def _group(certificate: Certificate, group: list[int]) -> str:
         if (block == REPELLED).any()
         else ""
     )
-    return (
-        f"{name} {_variances(certificate, group)} and {_shapes(certificate, group)}:"
-        f" their axes are arbitrary{partly}{wrong}"
+    return f"{name} {_reason(certificate, group)}{partly}{wrong}"
+
+
+def _reason(certificate: Certificate, group: list[int]) -> str:
+    variances, shapes = _variances(certificate, group), _shapes(certificate, group)
+    proven = variances.startswith("have equal") and shapes == GAUSSIAN
+    return f"{variances} and {shapes}: " + (
+        "their axes are arbitrary" if proven else "these rows do not fix their axes"
     )
 
 

@@ -37,7 +37,7 @@ def plot_scatter(
     for i, (name, W) in enumerate(solutions.items()):
         W = np.asarray(W, dtype=np.float64)
         axes = figure.add_subplot(1, len(solutions), i + 1)
-        axes.scatter(*shown.T, s=3, color=GREY, alpha=0.35, linewidths=0, rasterized=True)
+        axes.scatter(shown[:, 0], shown[:, 1], s=3, color=GREY, alpha=0.35, linewidths=0, rasterized=True)
         for w in (W / np.linalg.norm(W, axis=0)).T:
             axes.axline(centre, centre + w, color="white", linewidth=2.6)
         if truth is not None:

@@ -61,12 +61,10 @@ def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
     """
     similarity = correlations(Y, S)
     rows, columns = match(similarity)
-    order = [int(rows[i]) for i in np.argsort(columns)]
-    signs = [
-        np.sign((Y[:, r] - Y[:, r].mean()) @ S[:, c]) or 1.0
-        for r, c in zip(order, sorted(columns), strict=True)
-    ]
-    labels = [f", |corr| {similarity[r, c]:.3f}" for r, c in zip(order, sorted(columns), strict=True)]
+    order = [int(row) for row in rows[np.argsort(columns)]]
+    pairs = list(zip(order, sorted(columns.tolist()), strict=True))
+    signs = [np.sign((Y[:, r] - Y[:, r].mean()) @ S[:, c]) or 1.0 for r, c in pairs]
+    labels = [f", |corr| {similarity[r, c]:.3f}" for r, c in pairs]
     rest = [i for i in range(Y.shape[1]) if i not in order]
     return Y[:, order + rest] * np.array(signs + [1.0] * len(rest)), labels + [""] * len(rest)
 

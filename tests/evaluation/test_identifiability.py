@@ -80,7 +80,7 @@ def test_the_threshold_for_fitted_axes_is_needed():
 )
 def test_pairs_that_their_shape_separates_are_identified(draw, a):
     for seed in range(50):
-        Y = draw(np.random.default_rng(seed), (500, 2))
+        Y = draw(np.random.default_rng(seed), (2000, 2))
         assert certify(Y, a=a).verdict[0, 1] == IDENTIFIED
 
 

@@ -1,0 +1,137 @@
+"""Runs side by side: a row a run, what they were set to differently, their metrics, and how far they
+agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation import chance
+from sigmapca_cli.evaluation.agreement import agreement_matrix
+from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.evaluation.stability import Stability, stability
+
+METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
+#: Settings that change where or how fast a run goes, not what it finds.
+IGNORED = ("outputs", "run_dir", "if_exists", "threads", "device", "log_every", "checkpoint", "strict")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """names of the runs; settings and metrics: a value a run under each name, only settings that differ;
+    agreement (r, r) and its chance level, None where the runs have different features; stability, None for
+    fewer than three runs.
+    """
+
+    names: list[str]
+    settings: dict[str, list[str]]
+    metrics: dict[str, list[float]]
+    agreement: Array | None
+    chance: float | None
+    stability: Stability | None
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON: nan as null, arrays as lists."""
+        metrics = {
+            name: [None if math.isnan(v) else v for v in values] for name, values in self.metrics.items()
+        }
+        result: dict[str, Any] = {"runs": self.names, "settings": self.settings, "metrics": metrics}
+        if self.agreement is not None:
+            result |= {"agreement": self.agreement.tolist(), "agreement_chance": self.chance}
+        if self.stability is not None:
+            found = self.stability
+            result["stability"] = {"index": found.index.tolist(), "reproducible": found.reproducible.tolist()}
+        return result
+
+
+def compare(runs: Sequence[Any]) -> Comparison:
+    """Compare two or more runs (as `runs.read.Run`); InputError for fewer, or for one that has no filters."""
+    if len(runs) < 2:
+        raise InputError("compare needs two or more runs")
+    for run in runs:
+        if run.filters is None:
+            raise InputError(f"{run.name}: this run has no filters yet (status {run.status})")
+    filters = [np.asarray(run.filters, dtype=np.float64) for run in runs]
+    alike = len({len(W) for W in filters}) == 1
+    return Comparison(
+        names=[run.name for run in runs],
+        settings=differing([run.config for run in runs]),
+        metrics=table([run.evaluation for run in runs]),
+        agreement=agreement_matrix(filters) if alike else None,
+        chance=_chance(filters) if alike else None,
+        stability=stability(filters) if alike and len(runs) > 2 else None,
+    )
+
+
+def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The settings, by dotted name, that are not the same in all configurations; "–" where one does not have
+    it.
+    """
+    flat = [flattened(config) for config in configs]
+    names = sorted({name for config in flat for name in config if name.split(".")[0] not in IGNORED})
+    values = {name: [str(config.get(name, "–")) for config in flat] for name in names}
+    return {name: row for name, row in values.items() if len(set(row)) > 1}
+
+
+def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"data": {"n": 5}} as {"data.n": 5}."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            found |= flattened(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def table(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The `METRICS` that any run has, nan where one lacks it, and the mean |kurtosis| of the components."""
+    found = {name: [float(e.get(name, math.nan)) for e in evaluations] for name in METRICS}
+    found["mean |kurtosis|"] = [
+        float(np.mean(np.abs(e["kurtosis"]))) if "kurtosis" in e else math.nan for e in evaluations
+    ]
+    return {name: row for name, row in found.items() if not all(map(math.isnan, row))}
+
+
+def _chance(filters: Sequence[Array]) -> float:
+    sizes = [W.shape[1] for W in filters]
+    return chance.matched_cosine(len(filters[0]), max(sizes), min(sizes))
+
+
+def print_comparison(found: Comparison, console: Any) -> None:
+    """Tables on a rich console: runs numbered, then settings and metrics, agreement, stability."""
+    from rich.table import Table
+
+    overview = Table(box=None, pad_edge=False)
+    overview.add_column("run")
+    for name in found.settings:
+        overview.add_column(name, overflow="fold")
+    for name in found.metrics:
+        overview.add_column(name, justify="right")
+    for i, name in enumerate(found.names):
+        settings = [row[i] for row in found.settings.values()]
+        values = ["–" if math.isnan(row[i]) else f"{row[i]:.4g}" for row in found.metrics.values()]
+        overview.add_row(f"{i + 1} {name}", *settings, *values)
+    console.print(overview)
+    if found.agreement is not None:
+        console.print(f"\nmatched |cos| between runs (chance {found.chance:.2f})", highlight=False)
+        matrix = Table(box=None, pad_edge=False)
+        matrix.add_column("")
+        for i in range(len(found.names)):
+            matrix.add_column(str(i + 1), justify="right")
+        for i, row in enumerate(found.agreement):
+            matrix.add_row(str(i + 1), *(f"{value:.3f}" for value in row))
+        console.print(matrix)
+    if found.stability is not None:
+        good = int(found.stability.reproducible.sum())
+        console.print(
+            f"\nstability over {len(found.names)} runs: mean index {found.stability.mean:.3f},"
+            f" {good} of {len(found.stability.index)} components reproducible",
+            highlight=False,
+        )
