@@ -79,10 +79,9 @@ class FusedStep:
     def buffer(self, b: int) -> dict[str, Tensor]:
         """Buffers for batches of b rows."""
         if b not in self.buffers:
-            shape, kind = (b, self.W.shape[1]), {"dtype": self.like.dtype, "device": self.like.device}
-            made = {n: torch.empty(shape, **kind) for n in ("y", "t", "h", "G", "q")}
-            made |= {n: torch.empty((1, shape[1]), **kind) for n in ("r", "s")}
-            made["ones"] = torch.full((1, b), 1 / b, **kind)
+            made = {n: self.like.new_empty(b, self.W.shape[1]) for n in ("y", "t", "h", "G", "q")}
+            made |= {n: self.like.new_empty(1, self.W.shape[1]) for n in ("r", "s")}
+            made["ones"] = self.like.new_full((1, b), 1 / b)
             self.buffers[b] = made
         return self.buffers[b]
 

@@ -90,9 +90,10 @@ def complete(
     checkpoints.remove(writer.folder)
     print(summary(writer.folder, evaluation))
     if not facts["converged"]:
+        longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
         message = (
             f"not converged: relative gradient {facts['relative_gradient']:.2g} where tol={cfg.tol:g}; "
-            f"train longer (epochs={2 * cfg.epochs:g}), or lower lr"
+            f"train longer ({longer}), or lower lr"
         )
         if cfg.strict:
             raise RunFailed(message)
