@@ -62,14 +62,21 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder).expanduser().absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
+        _refuse_occupied(path)  # first of all, so that nothing is left in a folder that is not ours
         lock = FolderLock(path, claim=True).acquire()
-        occupied = any(not entry.name.startswith(".owner") for entry in path.iterdir())
+        try:
+            _refuse_occupied(path)
+        except InputError:
+            lock.release()
+            raise
     except OSError as error:
         raise _no_outputs(path, error) from error
-    if occupied:
-        lock.release()
-        raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
     return path
+
+
+def _refuse_occupied(path: Path) -> None:
+    if any(not entry.name.startswith(".owner") for entry in path.iterdir()):
+        raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
 
 
 def _no_outputs(folder: Path, error: OSError) -> InputError:
