@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
 
@@ -175,3 +176,24 @@ def _off(matrix: Array) -> Array:
 
 def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:
     return np.divide(top, bottom, out=np.full_like(top, at_zero), where=bottom > 0)
+
+
+def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
+    """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
+
+    The nonlinearity and a are those of the run, a per component where the run stored one for each. InputError
+    for models that have no nonlinearity with a score, or a second rotation.
+    """
+    if run.rotation is not None:
+        raise InputError("a certificate is for nonlinear PCA; this run has a second rotation (linear ICA)")
+    setting = run.config.get("nonlinearity", {})
+    a = run.evaluation.get("a", run.config.get("a", 4.0))
+    if isinstance(a, str):
+        raise InputError(
+            f"the run was set to a={a} and stored no a: a certificate needs the number of each component"
+        )
+    index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
+    W = np.asarray(run.filters, dtype=np.float64)
+    Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
+    kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
+    return certify(Y, kind, derivative, a, level)

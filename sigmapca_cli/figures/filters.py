@@ -60,6 +60,11 @@ def plot_filters(
     return _plot_patches(as_rgb(as_images(W, patch_shape)), sigma, title, columns)
 
 
+def plot_images(images: NDArray[np.float64], title: str = "", columns: int = 12) -> Figure:
+    """RGB images (n, rows, columns, 3) in [0, 1] as a grid."""
+    return _plot_patches(images, None, title, min(columns, len(images)))
+
+
 def grid_columns(k: int) -> int:
     """Columns of a grid of k items: 8 up to 64, then about square."""
     return min(k, 8) if k <= 64 else math.ceil(math.sqrt(k))

@@ -4,47 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.curves import plot_curves
+from sigmapca_cli.figures.data import spaced
 from sigmapca_cli.figures.filters import plot_filters
+from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
+from sigmapca_cli.figures.scatter import plot_scatter
+from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def plot_run(run: Any, folder: str | Path, what: list[str] | None = None) -> list[Path]:
+HISTOGRAM_ROWS = 20_000
+
+
+def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source: Any = None) -> list[Path]:
     """Write the figures named in `what` (all that suit the run unless given) into `folder`; returns the
     files.
 
-    `run` has .filters .sigma .patch_shape .metrics .evaluation .attrs, as `runs.read.Run` does. InputError
-    for a name that does not exist.
+    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, as `runs.read.Run` does;
+    `source` is its data, without which the figures of `WITH_DATA` cannot be drawn. InputError for a name that
+    does not exist, or that was asked for and has nothing to be drawn from.
     """
-    if what is not None and (unknown := [name for name in what if name not in FIGURES]):
-        raise InputError(f"no figure named {unknown[0]!r}: choose from {', '.join(FIGURES)}")
+    if what is not None and (unknown := [name for name in what if name not in NAMES]):
+        raise InputError(f"no figure named {unknown[0]!r}: choose from {', '.join(NAMES)}")
     written = []
-    for name in what or list(FIGURES):
-        figure = FIGURES[name](run)
+    for name in what or NAMES:
+        figure = _draw(name, run, source)
         if figure is not None:
             written += save(figure, Path(folder) / name)
         elif what is not None:
-            raise InputError(f"the run {_title(run)} has nothing to draw {name} from")
+            lacking = " without its data" if name in WITH_DATA and source is None else ""
+            raise InputError(f"the run {_title(run)} has nothing to draw {name} from{lacking}")
     return written
 
 
-def _filters(run: Any):
+def _draw(name: str, run: Any, source: Any) -> Figure | None:
+    if name in FIGURES:
+        return FIGURES[name](run)
+    return None if source is None else WITH_DATA[name](run, source)
+
+
+def _filters(run: Any) -> Figure:
     shape = run.patch_shape
     return plot_filters(run.filters, run.sigma, None if shape is None else tuple(shape), _title(run))
 
 
-def _curves(run: Any):
+def _curves(run: Any) -> Figure | None:
     metrics = run.metrics
     return plot_curves(metrics, _title(run)) if metrics and any(name != "step" for name in metrics) else None
 
 
-def _spectrum(run: Any):
+def _spectrum(run: Any) -> Figure:
     evaluation = run.evaluation or {}
     return plot_spectrum(run.sigma, evaluation.get("pca_sigma"), _title(run))
+
+
+def _histograms(run: Any, source: Any) -> Figure:
+    x = source.rows(spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
+    return plot_histograms(x @ run.encoder, _title(run))
+
+
+def _signals(run: Any, source: Any) -> Figure | None:
+    if source.sample_rate is None and source.name != "signals":
+        return None
+    x = np.concatenate([rows.astype(np.float64) for rows in source.blocks()])
+    truth = source.truth.sources if source.truth is not None else None
+    return plot_signals(x, x @ run.encoder, truth, source.sample_rate, _title(run))
+
+
+def _scatter(run: Any, source: Any) -> Figure | None:
+    if source.p != 2:
+        return None
+    x = source.rows(np.arange(source.n)).astype(np.float64)
+    pca = np.linalg.eigh(source.covariance()[1])[1][:, ::-1]
+    truth = None if source.truth is None else source.truth.filters
+    if truth is None and source.truth is not None and source.truth.mixing is not None:
+        truth = source.truth.mixing
+    return plot_scatter(x, {"linear PCA": pca, _title(run): run.filters}, truth)
 
 
 def _title(run: Any) -> str:
@@ -54,3 +97,9 @@ def _title(run: Any) -> str:
 
 
 FIGURES: dict[str, Callable[[Any], Any]] = {"filters": _filters, "curves": _curves, "spectrum": _spectrum}
+WITH_DATA: dict[str, Callable[[Any, Any], Any]] = {
+    "histograms": _histograms,
+    "signals": _signals,
+    "scatter": _scatter,
+}
+NAMES = (*FIGURES, *WITH_DATA)

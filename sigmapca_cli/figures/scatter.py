@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.metrics import cosines, match
-from sigmapca_cli.figures.save import BLACK, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,6 +56,19 @@ def plot_scatter(
         axes.tick_params(labelsize=7)
     if title:
         figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def plot_points(X: ArrayLike, title: str = "") -> Figure:
+    """Points X (n, 2) alone."""
+    X = np.asarray(X, dtype=np.float64)
+    figure = new_figure(3.6, 3.4)
+    axes = figure.add_subplot()
+    shown = X[:: max(len(X) // MOST_POINTS, 1)]
+    axes.scatter(shown[:, 0], shown[:, 1], s=3, color=BLUE, alpha=0.5, linewidths=0, rasterized=True)
+    axes.set_aspect("equal")
+    axes.set_title(title, fontsize=9)
+    tidy(axes)
     return figure
 
 

@@ -55,6 +55,25 @@ def plot_signals(
     return figure
 
 
+def plot_traces(X: ArrayLike, sample_rate: int | None = None, title: str = "") -> Figure:
+    """Columns of X (n, p), one panel each, over time."""
+    X = np.asarray(X, dtype=np.float64)
+    lines = min(X.shape[1], MOST_CHANNELS)
+    figure = new_figure(6.4, 0.95 * lines + 0.7)
+    time, unit = _time(len(X), sample_rate)
+    for row in range(lines):
+        axes = figure.add_subplot(lines, 1, row + 1)
+        _trace(axes, time, X[:, row], BLUE)
+        axes.tick_params(labelbottom=row == lines - 1)
+        axes.set_ylabel(f"{row + 1}", fontsize=8, rotation=0)
+    axes.set_xlabel(unit, fontsize=8)
+    if title or lines < X.shape[1]:
+        figure.suptitle(
+            title + (f" (first {lines} of {X.shape[1]})" if lines < X.shape[1] else ""), fontsize=9
+        )
+    return figure
+
+
 def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
     """Y with its columns in the order and sign of the sources they match, unmatched ones last; and a label
     for each.

@@ -1,11 +1,13 @@
 """The certificate keeps its error rates on Gaussian pairs, and finds what can be found in others."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify, certify_run
 from sigmapca_cli.evaluation.words import explain, groups
 from sigmapca_cli.solvers.scores import lookup
 
@@ -178,3 +180,35 @@ def test_one_component_and_a_constant_one():
 def test_a_nonlinearity_without_a_score_is_refused():
     with pytest.raises(InputError, match="sign"):
         certify(np.zeros((3, 2)), nonlinearity="sign")
+
+
+def test_the_certificate_of_a_run_uses_its_filters_and_settings():
+    g = np.random.default_rng(0)
+    x = g.laplace(size=(3000, 3)) @ np.diag([3.0, 2.0, 2.0])
+    source = SimpleNamespace(n=len(x), rows=lambda index: x[index].astype(np.float32))
+    run = SimpleNamespace(
+        filters=np.eye(3),
+        rotation=None,
+        evaluation={},
+        config={"a": 4.0, "nonlinearity": {"name": "scaled_tanh"}},
+    )
+    found = certify_run(run, source)
+    np.testing.assert_allclose(
+        found.score, certify(x.astype(np.float32).astype(np.float64), a=4.0).score, rtol=1e-4
+    )
+    assert certify_run(run, source, rows=500).n == 500
+    run.config["a"] = "auto"
+    with pytest.raises(InputError, match="a=auto"):
+        certify_run(run, source)
+    run.evaluation["a"] = np.array([4.0, 4.0, 0.8])
+    assert certify_run(run, source).curvature[0, 1] == pytest.approx(found.curvature[0, 1])
+    run.rotation = np.eye(3)
+    with pytest.raises(InputError, match="second rotation"):
+        certify_run(run, source)
+
+
+def test_rows_that_repeat_their_neighbours_count_less():
+    """Every row ten times over is no more evidence: standard errors must not shrink by √10."""
+    Y = np.random.default_rng(0).laplace(size=(2000, 3)) * [2, 1.5, 1]
+    once, often = certify(Y), certify(np.repeat(Y, 10, axis=0))
+    np.testing.assert_allclose(often.error[0, 1], once.error[0, 1], rtol=0.05)
