@@ -156,6 +156,11 @@ class Source(ABC):
         for raw in self._raw_blocks(size):
             yield self._apply(raw, None)
 
+    def raw_blocks(self, size: int = 8192) -> Iterator[Array]:
+        """All rows in order before standardisation, (m, p) float64 in the units of `mean` and `scale`."""
+        for raw in self._raw_blocks(size):
+            yield raw.astype(np.float64) * self.unit
+
     def _scaled_covariance(self) -> Array:
         gain = np.where(self._constant, 0.0, 1.0 / self.scale)
         C = self._raw_moments(diagonal=False).second * np.outer(gain, gain)

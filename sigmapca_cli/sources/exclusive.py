@@ -19,18 +19,34 @@ def _locks(target: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.suffix[1:]))
 
 
+def _started(pid: int) -> str | None:
+    """When a process of this host began, in clock ticks; None when it is gone or a zombie.
+
+    The start tells a process from a later one that got the same number. Without /proc only the number counts.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    except FileNotFoundError:
+        if Path("/proc/self").exists():
+            return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return ""
+
+
 def _owner_is_dead(lock: Path) -> bool:
     """True only when the owner ran on this host and is gone; unreadable or foreign owners count as alive."""
     try:
         owner = json.loads(lock.read_text())
-        if owner["host"] != socket.gethostname():
-            return False
-        os.kill(int(owner["pid"]), 0)
-    except ProcessLookupError:
-        return True
+        here = owner["host"] == socket.gethostname()
+        return here and _started(int(owner["pid"])) != owner["started"]
     except (OSError, ValueError, KeyError):
         return False
-    return False
 
 
 def _try_lock(target: Path) -> Path | None:
@@ -41,7 +57,8 @@ def _try_lock(target: Path) -> Path | None:
     number = int(locks[-1].suffix[1:]) + 1 if locks else 0
     lock = target.with_name(f".{target.name}.lock.{number}")
     aside = target.with_name(f".{target.name}.owner.{socket.gethostname()}.{os.getpid()}.{id(locks)}")
-    aside.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+    pid = os.getpid()
+    aside.write_text(json.dumps({"pid": pid, "host": socket.gethostname(), "started": _started(pid)}))
     try:
         # A hard link appears whole and fails where the name exists: a reader never sees an empty lock.
         os.link(aside, lock)
