@@ -1,6 +1,7 @@
 """What every source of data offers to training: standardised float32 rows by index, exact float64 moments."""
 
 import hashlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 18
+LARGE_COVARIANCE = 512 << 20
 
 
 @dataclass
@@ -82,8 +84,16 @@ class Source(ABC):
         """Rows a block: enough for a fast product, few enough that its float64 copy stays below 128 MB."""
         return min(max((1 << 20) // self.p, 1024), max((1 << 24) // self.p, 16))
 
+    def _say_size(self) -> None:
+        """Say beforehand what will be large: the covariance, which every method ends with."""
+        size = self.p**2 * 8
+        if size > LARGE_COVARIANCE:
+            text = "%d samples × %d features: their covariance takes %.1f GB; fewer features (data.patch) take less"
+            logging.getLogger("sigmapca").warning(text, self.n, self.p, size / 1e9)
+
     def _standardise(self, options: Standardisation, content: bytes) -> None:
         """Compute mean, scale and whitening once, and name the data by a hash of content and options."""
+        self._say_size()
         m = self._raw_moments(diagonal=True)
         self.mean, variance = m.mean, m.second
         scale, self._constant = standardisation(

@@ -62,6 +62,10 @@ def header(path: Path) -> tuple[int, int, bool, bool]:
     """Rows, columns, whether it is coloured, whether it has 16 bits a sample; pixels are not decoded."""
     with _open(path) as image:
         cols, rows = image.size
+        if image.mode == "F":
+            raise InputError(
+                f"{path} has floating point pixels, of no known range: convert it to 8 or 16 bits"
+            )
         coloured = image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;16")
         return rows, cols, coloured, image.mode == "I" or image.mode.startswith("I;16")
 
@@ -73,7 +77,8 @@ def decode(path: Path, coloured: bool, deep: bool) -> NDArray:
             if deep:
                 return np.asarray(image).astype(np.uint16)[..., None]
             if image.mode == "I" or image.mode.startswith("I;16"):
-                image = image.point(lambda v: v / 256).convert("L")
+                pixels = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[..., None]
+                return np.repeat(pixels, 3, axis=2) if coloured else pixels
             pixels = np.asarray(image.convert("RGB" if coloured else "L"))
         except (OSError, SyntaxError, ValueError) as error:
             reason = str(error).splitlines()[0]
@@ -112,7 +117,16 @@ class RaggedPatchSource(Source):
         self._patch_rows = np.arange(self.patch)[None, :, None]
         need_two_samples(self.n, f"data={name}")
         geometry = repr((sides.tolist(), patch_shape, stride, pad, pixels.dtype.str)).encode()
-        self._standardise(options, geometry + hashlib.sha256(pixels.data).digest())
+        self._standardise(options, geometry + self._digest())
+
+    def _digest(self) -> bytes:
+        """SHA-256 of the pixels, image by image so that few pages are held at a time."""
+        digest = hashlib.sha256()
+        for start, stop in zip(self._first_pixel, self._first_pixel[1:], strict=False):
+            part = self.pixels[start:stop]
+            digest.update(part.data)
+            self._pages.touch(0, part.nbytes)
+        return digest.digest()
 
     def _image(self, i: int) -> NDArray:
         rows, cols = self.sides[i]

@@ -18,6 +18,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -128,6 +129,11 @@ def _write_rows(file: Any, source: Source) -> None:
     """The standardised rows, a block at a time."""
     size = source.n * source.p * 4
     logging.getLogger("sigmapca").info("writing %d × %d rows, %.2f GB", source.n, source.p, size / 1e9)
+    free = shutil.disk_usage(Path(file.filename).parent).free
+    if size > free:
+        raise InputError(
+            f"the patch matrix needs {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free: leave it out"
+        )
     x = file.create_dataset("x", (source.n, source.p), np.float32)
     start = 0
     for block in source.blocks():

@@ -65,6 +65,27 @@ def test_sixteen_bits_are_kept(tmp_path):
     np.testing.assert_allclose(rows[:, 0], pixels.ravel() / 65535, atol=1e-6)
 
 
+def test_sixteen_bits_beside_eight_become_eight(tmp_path):
+    deep = save(tmp_path / "a.png", 8, 9, dtype=np.uint16)
+    save(tmp_path / "b.png", 8, 9, 3)
+    source = images(tmp_path, patch=1, standardise="none")
+    rows = source.rows(np.arange(72)) + source.mean
+    np.testing.assert_allclose(rows * 255, np.repeat(deep.reshape(-1, 1) >> 8, 3, axis=1), atol=1e-3)
+
+
+def test_floating_point_pixels_are_refused(tmp_path):
+    Image.fromarray(np.ones((8, 8), np.float32)).save(tmp_path / "a.tif")
+    with pytest.raises(InputError, match=r"a\.tif has floating point pixels"):
+        images(tmp_path)
+
+
+def test_a_large_covariance_is_announced(tmp_path, caplog):
+    save(tmp_path / "a.png", 100, 101)
+    source = images(tmp_path, patch=96, padding="valid")
+    assert (source.n, source.p) == (30, 9216)
+    assert "30 samples × 9216 features: their covariance takes 0.7 GB" in caplog.text
+
+
 def test_the_choice_of_images(tmp_path):
     for i in range(6):
         save(tmp_path / f"{i}.png", 8, 8)
