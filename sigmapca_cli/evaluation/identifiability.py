@@ -197,3 +197,27 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     return certify(Y, kind, derivative, a, level)
+
+
+#: Scales of tanh that `scan_a` tries: below 1 for light tails, above for heavy ones.
+CANDIDATES = (0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+
+def scan_a(
+    Y: ArrayLike, candidates: Iterable[float] = CANDIDATES, rows: int = 20_000, level: float = LEVEL
+) -> dict[float, dict[str, int]]:
+    """For each a, how many pairs of the components Y (n, k) h = a·tanh(z/a) identifies, leaves arbitrary, and
+    repels.
+
+    The axes are those given, so give components that another method or a first run found. The a that
+    identifies most pairs and repels none is the one to train with; where every a repels some, the signs of
+    the kurtosis are mixed: a=auto.
+    """
+    Y = np.asarray(Y)
+    Y = Y[np.unique(np.linspace(0, len(Y) - 1, min(len(Y), rows)).astype(np.int64))]
+    upper = np.triu_indices(Y.shape[1], 1)
+    found = {}
+    for a in candidates:
+        verdict = certify(Y, a=a, level=level).verdict[upper]
+        found[float(a)] = {kind: int((verdict == kind).sum()) for kind in (IDENTIFIED, ARBITRARY, REPELLED)}
+    return found

@@ -57,7 +57,7 @@ def _group(certificate: Certificate, group: list[int]) -> str:
         return f"{name}: {_wrong(certificate, group)}"
     partly = " in part" if (block == IDENTIFIED).any() else ""
     wrong = (
-        f"; {int((block == REPELLED).sum())} of their pairs need another a"
+        f"; {int((block == REPELLED).sum())} of their pairs are turned away from these axes"
         if (block == REPELLED).any()
         else ""
     )
@@ -114,7 +114,7 @@ def _wrong(certificate: Certificate, group: list[int]) -> str:
         advice = "a smaller a (0.8) suits light tails"
     else:
         advice = "one needs a small a and one a large a: a=auto"
-    return f"this nonlinearity turns them away from their axes ({_kurtosis(kurtosis)}); {advice}"
+    return f"this nonlinearity turns them away from these axes ({_kurtosis(kurtosis)}); {advice}"
 
 
 def _kurtosis(values: np.ndarray) -> str:
