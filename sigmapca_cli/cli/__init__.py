@@ -32,6 +32,20 @@ def main() -> None:
             raise
         where = f": {problem.filename}" if problem.filename else ""
         fail(f"{problem.strerror or problem}{where}", 1)
+    except MemoryError:
+        if debug:
+            raise
+        fail(
+            "out of memory: use fewer rows (data.n, data.images), a smaller batch_size or fewer components", 1
+        )
+    except Exception as problem:
+        # A fault of ours. It is still one line, with the way to the traceback that a report needs.
+        if debug:
+            raise
+        fail(
+            f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
+            1,
+        )
 
 
 def fail(message: str, status: int) -> None:

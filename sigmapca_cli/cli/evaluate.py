@@ -12,64 +12,120 @@ def add(app: typer.Typer) -> None:
 
 def evaluate(
     runs: list[str] = typer.Argument(..., metavar="RUN...", help="Runs: folders, names, or last."),
+    data: str = typer.Option(None, "--data", metavar="FILE", help="Other rows of the same features."),
+    components: bool = typer.Option(False, "--components", help="One line a component, too."),
+    certificate: bool = typer.Option(False, "--certificate", help="Which axes are identified, in words."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object a run."),
+    as_csv: bool = typer.Option(False, "--csv", help="run,metric,component,value."),
 ) -> None:
-    """Evaluate each run and print a table, or JSON."""
+    """Evaluate each run and print a table, JSON or CSV."""
     import json
 
     import numpy as np
 
-    rows = {name: evaluated(name) for name in runs}
+    from sigmapca_cli.cli.opening import tabulated
+
+    rows = {name: evaluated(name, data, certificate) for name in runs}
     if as_json:
         plain = {
-            run: {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+            run: {k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()}
             for run, values in rows.items()
         }
         print(json.dumps(plain, indent=1))
         return
-    from rich.console import Console
-    from rich.table import Table
+    if as_csv:
+        print("run,metric,component,value")
+        for run, values in rows.items():
+            for name, value in values.items():
+                if not isinstance(value, list | str):
+                    each = enumerate(np.ravel(value), start=1) if np.ndim(value) else [("", value)]
+                    print("\n".join(f"{run},{name},{i},{float(v):.17g}" for i, v in each))
+        return
+    names = [n for n in dict.fromkeys(k for v in rows.values() for k in v) if is_number(rows, n)]
+    table = [[n, *(f"{float(v[n]):.6g}" if n in v else "–" for v in rows.values())] for n in names]
+    print(tabulated(["metric", *rows], table))
+    for run, values in rows.items():
+        if components:
+            print_components(run, values)
+        for line in values.get("identifiability", []):
+            print(f"{run}: {line}")
 
-    names = list(dict.fromkeys(k for values in rows.values() for k, v in values.items() if np.ndim(v) == 0))
-    table = Table("metric", *rows, box=None, pad_edge=False)
-    for name in names:
-        table.add_row(
-            name, *(f"{float(values[name]):.6g}" if name in values else "–" for values in rows.values())
+
+def is_number(rows: dict[str, dict[str, Any]], name: str) -> bool:
+    """Is this metric one number a run?"""
+    import numpy as np
+
+    values = [v[name] for v in rows.values() if name in v]
+    return all(not isinstance(v, str | list) and np.ndim(v) == 0 for v in values)
+
+
+def print_components(run: str, values: dict[str, Any]) -> None:
+    """The metrics that have one value a component."""
+    import numpy as np
+
+    from sigmapca_cli.cli.opening import tabulated
+
+    k = len(values["kurtosis"])
+    names = [n for n, v in values.items() if isinstance(v, np.ndarray) and v.shape == (k,)]
+    print(f"\n{run}")
+    print(
+        tabulated(
+            ["component", *names], [[str(i + 1), *(f"{values[n][i]:.5g}" for n in names)] for i in range(k)]
         )
-    Console().print(table)
+    )
 
 
-def evaluated(name: str) -> dict[str, Any]:
-    """The metrics of one run on its own training data, stored in the run."""
+def evaluated(name: str, data: str | None, certificate: bool) -> dict[str, Any]:
+    """The metrics of one run on its own training data, stored in the run; on other data stored under its name."""
+    from sigmapca_cli.cli.opening import data_config, open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
     from sigmapca_cli.runs.write import write_evaluation
     from sigmapca_cli.sources import build
 
-    run = Run.open(resolve(name))
-    if run.filters is None or run.sigma is None:
-        raise InputError(
-            f"{run.folder}: nothing to evaluate, the run holds no solution (status {run.status})"
-        )
-    source = build(data_config(run.config))
+    run = open_run(name)
+    source: Any = build(data_config(run.config, data))
     if source.p != run.filters.shape[0]:
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")
+    if data is not None:
+        source = in_units_of(run, source)
     values = evaluate_solution(run.filters, run.sigma, run.encoder, source)
-    write_evaluation(run.path, values)
-    return values
+    found: dict[str, Any] = dict(values)
+    if certificate:
+        found["identifiability"] = certified(run, source, values)
+    if data is None:
+        write_evaluation(run.path, values)
+    else:
+        from pathlib import Path
+
+        write_evaluation(run.path, {f"on/{Path(data).stem}/{k}": v for k, v in values.items()})
+    return found
 
 
-def data_config(config: dict[str, Any]) -> Any:
-    """The typed `data` group of a stored configuration; keys of a later version are refused in words."""
-    import dataclasses
+def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
+    """Sentences about which axes are identified; the numbers are stored with the evaluation."""
+    from sigmapca_cli.evaluation.identifiability import IDENTIFIED, REPELLED, certify_run
+    from sigmapca_cli.evaluation.words import explain
 
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.config import DataConfig
+    found = certify_run(run, source)
+    for name in ("curvature", "error", "score", "weakest", "angle", "expected_cosine"):
+        values[f"identifiability/{name}"] = getattr(found, name)
+    # 1 identified, 0 arbitrary, −1 repelled by this nonlinearity
+    values["identifiability/verdict"] = (found.verdict == IDENTIFIED).astype(int) - (
+        found.verdict == REPELLED
+    )
+    return explain(found)
 
-    stored = config.get("data", {})
-    known = {field.name for field in dataclasses.fields(DataConfig)}
-    if unknown := sorted(set(stored) - known):
-        raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")
-    return DataConfig(**stored)
+
+def in_units_of(run: Any, source: Any) -> Any:
+    """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
+    import numpy as np
+
+    from sigmapca_cli.sources.base import MemorySource, Standardisation
+
+    mean = np.zeros(source.p) if run.mean is None else run.mean
+    scale = np.ones(source.p) if run.scale is None else run.scale
+    x = np.concatenate([((raw - mean) / scale).astype(np.float32) for raw in source.raw_blocks()])
+    if run.whitening is not None:
+        x = x @ run.whitening.astype(np.float32)
+    return MemorySource(source.name, x, Standardisation(standardise="none"))

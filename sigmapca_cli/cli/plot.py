@@ -18,9 +18,8 @@ def plot(
 
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.run import plot_run
-    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.find import resolve, shortened
     from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.training.run import shortened
 
     found = Run.open(resolve(run))
     if found.filters is None:

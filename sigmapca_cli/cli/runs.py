@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -46,47 +47,97 @@ def listed(row: Any) -> dict[str, Any]:
         **{name: row.attrs.get(name) for name in ("a", "k", "seed", "data")},
         "loss": row.last.get("loss"),
         "mcc": row.evaluation.get("mcc"),
+        "step": row.step,
         "seconds": row.attrs.get("wall_seconds"),
+        **{name: value for name, value in row.evaluation.items() if name != "mcc"},
         "created": str(row.attrs.get("created", ""))[5:16].replace("T", " "),
         "folder": str(row.folder),
         "error": row.error,
     }
 
 
-def table_lines(rows: list[dict[str, Any]], width: int) -> list[str]:
-    """Header and rows as text, as many columns as fit the width."""
-    cells = {name: [name, *(cell(row.get(name)) for row in rows)] for name in COLUMNS}
+def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
+    """Header and rows as text; with a width, as many columns as fit it."""
+    cells = {name: [name, *(cell(row.get(name)) for row in rows)] for name in columns}
     widths = {name: max(map(len, column)) for name, column in cells.items()}
     shown: list[str] = []
-    for name in COLUMNS:
-        if len(shown) >= 5 and sum(widths[n] + 2 for n in [*shown, name]) - 2 > width:
+    for name in columns:
+        if width and len(shown) >= 5 and sum(widths[n] + 2 for n in [*shown, name]) - 2 > width:
             break
         shown.append(name)
 
     def aligned(name: str, text: str) -> str:
         return text.rjust(widths[name]) if name in NUMBERS else text.ljust(widths[name])
 
-    return [
-        "  ".join(aligned(name, cells[name][line]) for name in shown).rstrip()
-        for line in range(len(rows) + 1)
-    ]
+    return ["  ".join(aligned(n, cells[n][line]) for n in shown).rstrip() for line in range(len(rows) + 1)]
+
+
+def select(
+    folder: str | None, where: str | None, sort: str | None, columns: str | None
+) -> tuple[list, list[str]]:
+    """The rows asked for in their order, and the columns to show."""
+    from sigmapca_cli.cli.where import condition, number
+    from sigmapca_cli.config import nearest
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.runs.find import find_runs
+
+    rows = [listed(row) for row in find_runs(folder)]
+    names = list(dict.fromkeys([*COLUMNS, "folder", "error", *(name for row in rows for name in row)]))
+    wanted = [name.strip() for name in columns.split(",")] if columns else list(COLUMNS)
+    for name in [*wanted, *([sort.lstrip("-")] if sort else [])]:
+        if name not in names:
+            raise InputError(f"no column {name}{nearest(name, names)}; columns: {', '.join(names)}")
+    if where:
+        holds = condition(where, names)
+        rows = [row for row in rows if holds(row)]
+    if sort:
+        key = sort.lstrip("-")
+
+        def order(row: dict[str, Any]) -> tuple[float, str]:
+            value = number(row.get(key))
+            return (value, "") if value is not None else (float("inf"), str(row.get(key) or "~"))
+
+        rows.sort(key=order, reverse=sort.startswith("-"))
+    return rows, wanted
+
+
+def text_of(rows: list[dict[str, Any]], columns: list[str], given: bool) -> str:
+    """The table for this terminal; columns that were asked for are all shown."""
+    if not rows:
+        return "no runs here yet: `sigmapca train model=nlpca a=4` makes one"
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() and not given else None
+    return "\n".join(table_lines(rows, columns, width))
 
 
 def runs(
     folder: str = typer.Argument(None, help="Where to look; default: the outputs folder."),
+    where: str = typer.Option(None, "--where", metavar="CONDITION", help="'a>2 and model==nlpca'"),
+    sort: str = typer.Option(None, "--sort", metavar="COLUMN", help="By a column; -COLUMN for falling."),
+    columns: str = typer.Option(None, "--columns", metavar="A,B", help="These columns, any metric or knob."),
     as_json: bool = typer.Option(False, "--json", help="One JSON array."),
+    as_csv: bool = typer.Option(False, "--csv", help="Comma-separated."),
+    watch: bool = typer.Option(False, "--watch", help="Again every two seconds, until Ctrl-C."),
 ) -> None:
-    """Print a table, or JSON."""
+    """Print a table, JSON or CSV."""
     import json
+    import time
 
-    from sigmapca_cli.runs.find import find_runs
-
-    found = [listed(row) for row in find_runs(folder)]
+    rows, shown = select(folder, where, sort, columns)
     if as_json:
-        print(json.dumps(found, default=str, indent=1))
+        print(json.dumps(rows, default=str, indent=1))
         return
-    if not found:
-        print("no runs here yet: `sigmapca train model=nlpca a=4` makes one")
+    if as_csv:
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(shown)
+        writer.writerows([["" if row.get(n) is None else row[n] for n in shown] for row in rows])
         return
-    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 10_000
-    print("\n".join(table_lines(found, width)))
+    print(text_of(rows, shown, columns is not None))
+    while watch:
+        time.sleep(2)
+        rows, shown = select(folder, where, sort, columns)
+        print(
+            ("\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n") + text_of(rows, shown, columns is not None),
+            flush=True,
+        )

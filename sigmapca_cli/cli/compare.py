@@ -1,0 +1,204 @@
+"""`sigmapca compare RUN RUN…` and `sigmapca stability RUN…`."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("compare", help="Match the filters of two or more runs: agreement, rotation, σ, picture.")(
+        compare
+    )
+    app.command("stability", help="Which components come back in every run (ICASSO): give runs or a sweep.")(
+        stability
+    )
+
+
+RUNS = typer.Argument(..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep).")
+JSON = typer.Option(False, "--json", help="One JSON object.")
+OUTPUT = typer.Option(None, "--output", "-o", metavar="FOLDER", help="Draw into this folder (PNG and PDF).")
+
+
+def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) -> None:
+    """Tables; with two runs also component by component and the rotation between them."""
+    import dataclasses
+    import json
+
+    from sigmapca_cli.cli.opening import open_runs
+    from sigmapca_cli.evaluation.compare import compare as compared
+
+    opened = open_runs(runs)
+    found = dataclasses.replace(compared(opened), names=[short(run) for run in opened])
+    pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
+    if as_json:
+        print(json.dumps({**found.plain(), **({"pair": pair} if pair else {})}, indent=1))
+    else:
+        print_comparison(found)
+        if pair:
+            print_pair(pair)
+    if output:
+        for path in draw(opened, found, Path(output)):
+            print(path)
+
+
+def short(run: Any) -> str:
+    """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
+    name: str = run.name
+    return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
+
+
+def print_comparison(found: Any) -> None:
+    """The runs numbered; what was set differently and the metrics, a row each; agreement between the runs."""
+    import math
+
+    from sigmapca_cli.cli.opening import tabulated
+
+    numbers = [str(i + 1) for i in range(len(found.names))]
+    print("\n".join(f"{i}  {name}" for i, name in zip(numbers, found.names, strict=True)))
+    rows = [[name, *values] for name, values in found.settings.items()]
+    for name, values in found.metrics.items():
+        rows.append([name, *("–" if math.isnan(v) else f"{v:.4g}" for v in values)])
+    print("\n" + tabulated(["", *numbers], rows))
+    if found.agreement is None:
+        print("\nthe runs have different numbers of features: no agreement between them")
+        return
+    matrix = [[i, *(f"{v:.3f}" for v in row)] for i, row in zip(numbers, found.agreement, strict=True)]
+    print(f"\nmatched |cos| (chance {found.chance:.2f})\n" + tabulated(["", *numbers], matrix))
+    if found.stability is not None:
+        good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
+        print(f"\n{good} of {all_} components reproducible (mean stability index {found.stability.mean:.3f})")
+
+
+def pairwise(runs: list) -> dict:
+    """Component by component: partner, |cos|, σ side by side, and the entries of R above 0.2."""
+    import numpy as np
+
+    from sigmapca_cli.evaluation.agreement import agreement, rotation_between, rotation_matches
+
+    a, b = runs
+    match = agreement(a.filters, b.filters)
+    R, residual = rotation_between(a.filters, b.filters)
+    rows = []
+    for i, matches in enumerate(rotation_matches(R)):
+        j = int(match.partner[i])
+        rows.append(
+            {
+                "component": i + 1,
+                "partner": j + 1 if j >= 0 else None,
+                "cosine": None if j < 0 else float(match.per_component[i]),
+                "sigma": [float(a.sigma[i]), float(b.sigma[j]) if j >= 0 else None],
+                "rotation": [[int(column) + 1, float(value)] for column, value in matches],
+            }
+        )
+    return {
+        "mean": match.mean,
+        "chance": match.chance,
+        "residual": float(np.asarray(residual)),
+        "components": rows,
+    }
+
+
+def print_pair(pair: dict) -> None:
+    """One line a component."""
+    from sigmapca_cli.cli.opening import tabulated
+
+    rows = [
+        [
+            str(row["component"]),
+            "–" if row["partner"] is None else str(row["partner"]),
+            "–" if row["cosine"] is None else f"{row['cosine']:.4f}",
+            f"{row['sigma'][0]:.4g}",
+            "–" if row["sigma"][1] is None else f"{row['sigma'][1]:.4g}",
+            " ".join(f"{j}:{value:+.2f}" for j, value in row["rotation"]),
+        ]
+        for row in pair["components"]
+    ]
+    print(f"\nB = A·R up to a residual of {pair['residual']:.2g}; R where |R| > 0.2\n")
+    print(tabulated(["A", "B", "|cos|", "σ A", "σ B", "R (column of B: entry)"], rows))
+
+
+def draw(runs: list, found, folder: Path) -> list[Path]:
+    """The agreement matrix; with two runs the matched filters in rows and R."""
+    import numpy as np
+
+    from sigmapca_cli.evaluation.agreement import agreement, rotation_between
+    from sigmapca_cli.figures.agreement import plot_agreement, plot_rotation
+    from sigmapca_cli.figures.filters import plot_filters
+    from sigmapca_cli.figures.save import save
+
+    if found.agreement is None:
+        return []
+    written = save(plot_agreement(found.agreement, found.names, found.chance), folder / "agreement")
+    if len(runs) != 2:
+        return written
+    a, b = runs
+    match = agreement(a.filters, b.filters)
+    rows = np.flatnonzero(match.partner >= 0)
+    columns = match.partner[rows]
+    signs = np.sign(np.sum(a.filters[:, rows] * b.filters[:, columns], axis=0))
+    count, per_row = len(rows), 8
+    blocks, sigmas = [], []
+    for start in range(0, count, per_row):
+        part = slice(start, start + per_row)
+        blocks += [a.filters[:, rows[part]], b.filters[:, columns[part]] * signs[part]]
+        sigmas += [a.sigma[rows[part]], b.sigma[columns[part]]]
+    title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
+    grid = plot_filters(
+        np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=min(per_row, count)
+    )
+    written += save(grid, folder / "matched")
+    R, _ = rotation_between(a.filters, b.filters)
+    return written + save(plot_rotation(R), folder / "rotation")
+
+
+def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) -> None:
+    """A stability index for each cluster of components over the runs, and which are reproducible."""
+    import json
+
+    from sigmapca_cli.cli.opening import open_runs, tabulated
+    from sigmapca_cli.evaluation.stability import stability as clustered
+
+    opened = open_runs(runs)
+    found = clustered([run.filters for run in opened])
+    rows = [
+        {
+            "cluster": c + 1,
+            "index": float(found.index[c]),
+            "runs": float(found.runs[c]),
+            "size": int(found.size[c]),
+            "reproducible": bool(found.reproducible[c]),
+            "run": short(opened[int(found.source[c][0])]),
+            "component": int(found.source[c][1]) + 1,
+            "sigma": float(opened[int(found.source[c][0])].sigma[int(found.source[c][1])]),
+        }
+        for c in range(len(found.index))
+    ]
+    if as_json:
+        print(
+            json.dumps({"runs": [run.name for run in opened], "mean": found.mean, "clusters": rows}, indent=1)
+        )
+    else:
+        cells = [
+            [str(row["cluster"]), f"{row['index']:.3f}", f"{row['runs']:.0%}", f"{row['sigma']:.4g}",
+             "yes" if row["reproducible"] else "no", f"{row['run']}:{row['component']}"]
+            for row in rows
+        ]  # fmt: skip
+        print(
+            tabulated(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells)
+        )
+        good = sum(row["reproducible"] for row in rows)
+        print(
+            f"\n{good} of {len(rows)} components come back in {len(opened)} runs (mean index {found.mean:.3f})"
+        )
+    if output:
+        from sigmapca_cli.figures.agreement import plot_stability
+        from sigmapca_cli.figures.filters import plot_filters
+        from sigmapca_cli.figures.save import save
+
+        folder, shape = Path(output), opened[0].patch_shape
+        paths = save(plot_stability(found), folder / "stability")
+        centres = plot_filters(found.centrotype, found.index, shape, "most stable first, index below each")
+        for path in paths + save(centres, folder / "centres"):
+            print(path)

@@ -1,0 +1,67 @@
+"""What several commands do: open runs by name, and build a run's data again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def open_run(name: str, *, solved: bool = True) -> Any:
+    """The run meant by a name; InputError when it holds no solution yet, where one is needed."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    run = Run.open(resolve(name))
+    if solved and (run.filters is None or run.sigma is None):
+        raise InputError(f"{run.folder}: this run holds no solution (status {run.status})")
+    return run
+
+
+def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
+    """Runs by name; a folder of runs, such as a sweep, stands for all finished ones in it."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.runs.find import find_runs
+    from sigmapca_cli.runs.read import Run, is_run_folder
+
+    runs = []
+    for name in names:
+        folder = Path(name)
+        if folder.is_dir() and not is_run_folder(folder):
+            runs += [Run.open(found.folder) for found in find_runs(folder) if found.status == "finished"]
+        else:
+            runs.append(open_run(name))
+    if len(runs) < least:
+        raise InputError(
+            f"{len(runs)} finished run{'s' * (len(runs) != 1)} given, {least} or more are needed"
+        )
+    return runs
+
+
+def data_config(config: dict[str, Any], path: str | None = None) -> Any:
+    """The typed `data` group of a stored configuration, or of another file in its place."""
+    import dataclasses
+
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.sources.config import DataConfig
+
+    if path is not None:
+        from sigmapca_cli.sources.describe import guess_kind
+
+        return DataConfig(name=guess_kind(Path(path)), path=path, standardise="none")
+    stored = config.get("data", {})
+    known = {field.name for field in dataclasses.fields(DataConfig)}
+    if unknown := sorted(set(stored) - known):
+        raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")
+    return DataConfig(**stored)
+
+
+def tabulated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Plain text columns, the first to the left, the others to the right."""
+    lines = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )

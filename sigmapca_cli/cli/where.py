@@ -1,0 +1,57 @@
+"""Conditions on rows, such as `a>2 and model==nlpca or status!=finished`, read without evaluating any code."""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sigmapca_cli.config import nearest
+from sigmapca_cli.errors import InputError
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+    "=": operator.eq,
+}  # fmt: skip
+TERM = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*(\"[^\"]*\"|'[^']*'|\S+)\s*$")
+
+Row = Mapping[str, Any]
+
+
+def number(value: Any) -> float | None:
+    """The value as a number, where it is one."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def term(text: str, names: list[str]) -> Callable[[Row], bool]:
+    """One comparison: as numbers where both sides are, else as words; a row without the value does not match."""
+    match = TERM.match(text)
+    if not match:
+        raise InputError(f"--where: cannot read {text.strip()!r}; write NAME OPERATOR VALUE, as in 'a>2'")
+    name, sign, right = match[1], match[2], match[3].strip("\"'")
+    if name not in names:
+        raise InputError(f"--where: no column {name}{nearest(name, names)}; columns: {', '.join(names)}")
+    compare, wanted = OPERATORS[sign], number(right)
+
+    def holds(row: Row) -> bool:
+        value = row.get(name)
+        if value is None:
+            return False
+        found = number(value)
+        if found is not None and wanted is not None:
+            return compare(found, wanted)
+        if sign not in ("==", "=", "!="):
+            return False
+        return compare(str(value), right)
+
+    return holds
+
+
+def condition(text: str, names: list[str]) -> Callable[[Row], bool]:
+    """The whole condition; `and` binds closer than `or`."""
+    alternatives = [
+        [term(part, names) for part in re.split(r"\s+and\s+", side)] for side in re.split(r"\s+or\s+", text)
+    ]
+    return lambda row: any(all(t(row) for t in terms) for terms in alternatives)
