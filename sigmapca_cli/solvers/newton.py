@@ -26,10 +26,20 @@ LEVELS = (50_000,)
 """Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than half."""
 JACOBIAN_ROWS = 25_000
 """Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the residual."""
+STAGE_LIMIT = 60
+"""Iterations that a subset of the rows is worth."""
 CLOSE = 0.05
 """Largest angle of an unlimited Newton step that is tried, radians."""
-CONTRACTION = 0.3
-"""A Jacobian is kept while each of its steps brings the residual to less than this fraction."""
+NEAR = 0.02
+"""Relative residual below which a stationary point is near."""
+ESCAPES = 5
+"""Unstable stationary points that the solver leaves again before it gives up."""
+ESCAPE_ANGLE = 0.3
+"""How far it turns away from them, radians."""
+SUCCESS = 0.7
+"""A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
+FAILURES = 4
+"""Failures after which a kept Jacobian is averaged anew, over more rows."""
 STALL = 0.6
 """Pairwise steps go on while five of them bring the residual to less than this fraction."""
 
@@ -38,7 +48,7 @@ STALL = 0.6
 class NewtonResult:
     """What the solver found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
 
-    residual: max |S_ij| on all rows; relative_residual: max |S_ij|/K_ij, an angle in radians (see jacobian.curvature);
+    residual: max |S_ij| on all rows; relative_residual: the same over the mean of |m_j| + |c_j|, free of the size of φ;
     history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature, diagonal 0, and
     H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; notes: what a user must know.
     """
@@ -78,8 +88,9 @@ class Point:
 
     @property
     def relative(self) -> float:
-        """max |S_ij|/K_ij."""
-        return float((np.abs(self.S) / np.maximum(self.K, np.finfo(np.float64).tiny)).max(initial=0.0))
+        """max |S_ij| over the mean of |m_j| + |c_j|."""
+        scale = float(np.mean(np.abs(self.moments.m) + np.abs(self.moments.c)))
+        return self.absolute / max(scale, float(np.finfo(np.float64).tiny))
 
 
 @dataclass
@@ -91,11 +102,12 @@ class Rows:
 
     @classmethod
     def spaced(cls, Y: Tensor, count: int, block: int) -> Rows:
-        """count rows of Y, evenly spaced: deterministic, and drawn from all over the data set."""
+        """count rows of Y, one from each of count equal stretches, the same ones every time."""
         n = len(Y)
         if count < n:
-            # the odd offset pattern of a real-valued stride avoids locking onto the period of image rows
-            Y = Y[torch.from_numpy(np.floor(np.arange(count) * (n / count)).astype(np.int64))]
+            # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on all rows)
+            jitter = np.random.default_rng(0).random(count)
+            Y = Y[torch.from_numpy(((np.arange(count) + jitter) * (n / count)).astype(np.int64))]
         C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
         for rows in Y.split(block):
             C += (rows.T @ rows).double()
@@ -108,7 +120,8 @@ class Stage:
     def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
-        self.support = self._support(min(JACOBIAN_ROWS, count))
+        share = JACOBIAN_ROWS if count < len(Y) else 4 * JACOBIAN_ROWS
+        self.support = self._support(min(share, count))
 
     def _support(self, count: int) -> Rows:
         return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
@@ -128,6 +141,12 @@ class Stage:
         point = self.at(R, self.support, third=True)
         return jac.jacobian(point.moments, point.sigma, point.C)
 
+    def unstable(self, point: Point) -> Array | None:
+        """A direction that leaves this stationary point, if it is unstable and k small enough for the spectrum."""
+        if point.H.shape[0] * (point.H.shape[0] - 1) // 2 > steps.LARGEST_EIGEN:
+            return None
+        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K))
+
     def widen(self) -> bool:
         """Average the Jacobian over four times as many rows from now on; False if all are in use."""
         if len(self.support.Y) >= self.count:
@@ -142,50 +161,71 @@ class Stage:
 
 @dataclass
 class Controller:
-    """Chooses the kind of each step from the record of residuals: pairwise, guarded, or a kept or new Newton step."""
+    """Chooses the kind of each step from the record of residuals: pairwise, guarded, or quasi-Newton.
+
+    Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one Jacobian, averaged
+    over part of the rows, is kept and corrected by Broyden's rank-one updates from the residuals of all rows.
+    """
 
     pairwise: bool
+    last_stage: bool = True
     J: Array | None = None
-    kept: bool = False
+    failures: int = 0
     wait: int = 0
+    trust: float = steps.TRUST
+    theta: Array | None = None
+    before: Array | None = None
     record: list[float] = field(default_factory=list)
 
     def step(self, stage: Stage, point: Point) -> Array:
         """The rotation to make from this point, on pairs i < j."""
         self.record.append(point.relative)
-        D = steps.preconditioner(point.H, point.K)
-        if self.pairwise and not self._pairwise_stalled():
-            return steps.pairwise_step(point.S, D)
-        self.pairwise = False
-        if self.kept and self._contracted():
-            return steps.newton_step(self.J, point.S)
-        if self.kept:
-            # the last Newton step did badly: a Jacobian over too few rows near the end, or too far from the solution
-            widened = self.record[-1] < 1e-3 and stage.widen()
-            self.wait = 0 if widened or self._ratio() < 1 else 3
-        self.J = stage.jacobian(point.R)
-        self.kept = False
-        if self.wait == 0 and self._falling():
-            theta = steps.newton_step(self.J, point.S)
-            if np.abs(theta).max() < CLOSE:
-                self.kept = True
-                return theta
-        self.wait = max(0, self.wait - 1)
-        return steps.guarded_step(self.J, point.S, D)
+        S = jac.pack(point.S)
+        theta = self._choose(stage, point, S)
+        self.theta, self.before = theta, S
+        return theta
 
     def reset(self) -> None:
         """Forget the record: the equations themselves have changed."""
-        self.record, self.kept = [], False
+        self.record, self.J, self.theta, self.trust = [], None, None, steps.TRUST
 
-    def _ratio(self) -> float:
-        return self.record[-1] / self.record[-2] if len(self.record) > 1 else 1.0
+    @property
+    def kept(self) -> bool:
+        """Whether a Jacobian is in use from one step to the next."""
+        return self.J is not None
 
-    def _contracted(self) -> bool:
-        return self._ratio() < CONTRACTION
+    def _choose(self, stage: Stage, point: Point, S: Array) -> Array:
+        D = steps.preconditioner(point.H, point.K)
+        self.pairwise = self.pairwise and not self._pairwise_stalled()
+        if self.pairwise:
+            return steps.pairwise_step(S, D)
+        if self.J is not None and self.theta is not None and self.before is not None:
+            self.failures += self.record[-1] > SUCCESS * min(self.record[:-1])
+            if self.failures <= FAILURES:
+                self.J = steps.broyden(self.J, S - self.before, self.theta)
+                return steps.limited(steps.newton_step(self.J, S), 2 * CLOSE)
+            self.wait = 0 if stage.widen() else 3
+        J = stage.jacobian(point.R)
+        theta = steps.newton_step(J, S)
+        if self.wait == 0 and self._falling() and np.abs(theta).max() < CLOSE:
+            self.J, self.failures = J, 0
+            return theta
+        self.J, self.wait = None, max(0, self.wait - 1)
+        return self._guarded(J, S, D)
+
+    def _guarded(self, J: Array, S: Array, D: Array) -> Array:
+        # near a stationary point, J not being symmetric, a weak negative eigenvalue of its symmetric part says little
+        theta = steps.guarded_step(J, S, D, 0.2 if self.record[-1] < NEAR else 0.0)
+        if self.theta is not None:
+            cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
+            # there is no merit function to search along: steps that turn back are the sign of a radius too large
+            self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
+            self.trust = min(self.trust, steps.TRUST)
+        return steps.limited(theta, self.trust)
 
     def _falling(self) -> bool:
-        # Newton's step is trusted where the guarded steps, which only approach stable solutions, already make progress
-        return len(self.record) < 2 or self._ratio() < 0.9
+        # guarded steps approach stable solutions only: where they make progress, or on a subset did, so may Newton's
+        return self.last_stage or len(self.record) < 2 or self.record[-1] < 0.9 * self.record[-2]
 
     def _pairwise_stalled(self) -> bool:
         return len(self.record) > 5 and self.record[-1] > STALL * self.record[-6]
@@ -207,7 +247,7 @@ def solve(
 
     Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums of blocks in
     float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the identity (the PCA solution).
-    tol bounds both max |S| and max |S|/K on all rows. Non-convergence is reported in the result, never raised.
+    tol bounds the relative residual on all rows. Non-convergence is reported in the result, never raised.
     Raises InputError for unusable data or settings. Source: SPEC 6.4-6.6.
     """
     score = lookup(nonlinearity, derivative)
@@ -231,8 +271,10 @@ def _solve(
         last = count == len(Y)
         stage = Stage(Y, count, score, adaptive, block)
         # a solution of a subset is only worth finding to its sampling error
-        target = tol if last else max(tol, 0.1 / np.sqrt(count))
-        R, converged = _run(stage, R, target, max_iter, history, Controller(pairwise=not history))
+        target = tol if last else max(tol, 0.3 / np.sqrt(count))
+        control = Controller(not history, last and len(counts) > 1)
+        limit = max_iter if last else min(STAGE_LIMIT, max_iter // 2)
+        R, converged = _run(stage, R, target, limit, history, control)
     return _result(stage, R, converged, tol, history)
 
 
@@ -245,7 +287,7 @@ def _run(
     control: Controller,
 ) -> tuple[Array, bool]:
     """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
-    best, best_value = R, np.inf
+    best, best_value, escapes = R, np.inf, 0 if control.last_stage else ESCAPES
     while True:
         iteration = len(history)
         point = stage.at(R)
@@ -253,10 +295,15 @@ def _run(
             control.reset()
             best_value = np.inf
             point = stage.at(R)
-        value = max(point.relative, point.absolute)
+        value = point.relative
         history.append((iteration, stage.count, point.relative))
         if value < best_value:
             best, best_value = R, value
+        if value <= tol and escapes > 0 and (direction := stage.unstable(point)) is not None:
+            escapes, best_value = escapes - 1, np.inf
+            R = steps.rotate(R, ESCAPE_ANGLE * direction)
+            control.reset()
+            continue
         if value <= tol or iteration + 1 >= max_iter or not np.isfinite(value):
             return best, best_value <= tol
         R = steps.rotate(R, control.step(stage, point))

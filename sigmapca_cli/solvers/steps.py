@@ -12,11 +12,13 @@ Array = np.ndarray
 PAIR_CLIP = 0.5
 """Largest angle of a pairwise step, radians."""
 TRUST = 0.3
-"""Largest angle of a full step far from the solution, radians."""
+"""Largest angle of a full step far from the solution, radians; halved while successive steps oppose each other."""
 RELATIVE_FLOOR = 0.05
 """A pair's curvature counts as at least this fraction of its scale: near-Gaussian pairs must not take wild steps."""
-EIGEN_FLOOR = 0.02
+EIGEN_FLOOR = 0.005
 """The same for the eigenvalues of the preconditioned Jacobian."""
+UNSTABLE = 0.05
+"""A stationary point is called unstable where an eigenvalue of D^−½JD^−½ has a real part below minus this."""
 LARGEST_EIGEN = 800
 """Pairs up to which a symmetric eigendecomposition is affordable (k = 40); beyond, a shift found by Cholesky serves."""
 
@@ -28,19 +30,19 @@ def preconditioner(H: Array, K: Array) -> Array:
 
 def pairwise_step(S: Array, D: Array) -> Array:
     """θ = −S/D clipped: what Newton's method gives if no pair acted on another."""
-    return np.clip(-pack(S) / D, -PAIR_CLIP, PAIR_CLIP)
+    return np.clip(-S / D, -PAIR_CLIP, PAIR_CLIP)
 
 
 def newton_step(J: Array, S: Array) -> Array:
     """θ = −J⁻¹S, unlimited; converges quadratically, but to unstable solutions as well."""
     try:
-        return np.linalg.solve(J, -pack(S))
+        return np.linalg.solve(J, -S)
     except np.linalg.LinAlgError:
         return np.full(len(J), np.inf)
 
 
-def guarded_step(J: Array, S: Array, D: Array) -> Array:
-    """θ = −B⁻¹S scaled to the trust radius, where B is J made positive.
+def guarded_step(J: Array, S: Array, D: Array, unstable: float) -> Array:
+    """θ = −B⁻¹S, where B is J made positive; S on pairs i < j.
 
     With J̃ = D^−½ J D^−½ = A + skew part and A = V diag(λ) Vᵀ: λ becomes max(|λ|, floor). The flow θ' = −S leaves a
     direction of negative λ, so does this step (as in saddle-free Newton, Dauphin et al. 2014); where all λ exceed the
@@ -48,15 +50,37 @@ def guarded_step(J: Array, S: Array, D: Array) -> Array:
     """
     root = np.sqrt(D)
     B = J / np.outer(root, root)
-    theta = -np.linalg.solve(_positive(B), pack(S) / root) / root
-    return theta * min(1.0, TRUST / max(float(np.abs(theta).max()), TRUST))
+    return -np.linalg.solve(_positive(B, unstable), S / root) / root
 
 
-def _positive(B: Array) -> Array:
+def unstable_direction(J: Array, D: Array) -> Array | None:
+    """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if it is stable."""
+    root = np.sqrt(D)
+    eigenvalues, vectors = np.linalg.eig(J / np.outer(root, root))
+    worst = int(eigenvalues.real.argmin())
+    if eigenvalues[worst].real > -UNSTABLE:
+        return None
+    direction = vectors[:, worst].real / root
+    return direction / direction[np.abs(direction).argmax()]
+
+
+def limited(theta: Array, angle: float) -> Array:
+    """θ scaled so that no entry exceeds the angle."""
+    return theta * (angle / max(float(np.abs(theta).max(initial=0.0)), angle))
+
+
+def broyden(J: Array, change: Array, theta: Array) -> Array:
+    """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden 1965)."""
+    return J + np.outer(change - J @ theta, theta) / max(float(theta @ theta), 1e-300)
+
+
+def _positive(B: Array, unstable: float) -> Array:
     symmetric = (B + B.T) / 2
     if len(B) <= LARGEST_EIGEN:
         eigenvalues, vectors = np.linalg.eigh(symmetric)
-        change = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR) - eigenvalues
+        size = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR)
+        weak = np.abs(eigenvalues) < unstable
+        change = np.where(weak, np.copysign(size, eigenvalues), size) - eigenvalues
         return B + (vectors * change) @ vectors.T
     shift = 0.0
     while not _is_positive(symmetric, shift - EIGEN_FLOOR):

@@ -1,0 +1,130 @@
+"""From a source to a solution: covariance, projection on the leading eigenvectors, Newton steps, final order and signs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.solvers.newton import NewtonResult, solve
+from sigmapca_cli.sources.base import Source
+
+Array = np.ndarray
+Facts = dict[str, Any]
+
+LARGEST_ROWS = 2_000_000
+"""Rows projected at most: 256 MB at k = 32."""
+
+log = logging.getLogger("sigmapca")
+
+
+def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
+    """The solution of a resolved configuration with solver=newton, and how it was found.
+
+    InputError for a model that is not the main loss without ordering: the solver knows no other equation.
+    """
+    _check(cfg)
+    if cfg.model.family == "linear_ica":
+        return lica_fit(source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads)
+    name = cfg.nonlinearity.name
+    return newton_fit(
+        source,
+        cfg.k,
+        cfg.nonlinearity.a if name in ("scaled_tanh", "hard_tanh") else 1.0,
+        name,
+        cfg.nonlinearity.derivative,
+        tol=cfg.solver.tol,
+        max_iter=cfg.solver.max_iterations,
+        threads=cfg.threads,
+        polish=cfg.solver.polish,
+    )
+
+
+def newton_fit(
+    source: Source,
+    k: int,
+    a: float | str | Array = "auto",
+    nonlinearity: str = "scaled_tanh",
+    derivative: str = "true",
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    threads: int | None = None,
+    polish: bool = False,
+) -> tuple[Solution, Facts]:
+    """W = P·R that solves the main loss on the source; started at the PCA solution, so equal on every call.
+
+    Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of the solver.
+    With polish, W then leaves the span of P for the stationary point of the whole gradient (see polish.py).
+    """
+    P, Y, C, notes = project(source, k)
+    result = solve(Y, None, a, nonlinearity, derivative, tol=tol, max_iter=max_iter, threads=threads)
+    facts = _facts(result, notes)
+    W = P @ result.R
+    if polish:
+        from sigmapca_cli.solvers.polish import polish as leave_subspace
+
+        W, more = leave_subspace(W, C, source, result, nonlinearity, derivative)
+        facts.update(more)
+    return finalise(W, C, extra={"a": result.a}), facts
+
+
+def lica_fit(
+    source: Source, k: int, tol: float = 1e-5, max_iter: int = 200, threads: int | None = None
+) -> tuple[Solution, Facts]:
+    """Linear ICA: whitening by linear PCA, and a rotation V of unit-variance components by the same solver.
+
+    σ = 1 for every component, so variance no longer helps to tell them apart. The score is tanh with the sign of each
+    component's m − c: the stationary points are those of FastICA's symmetric iteration with the log cosh contrast.
+    """
+    P, Y, C, notes = project(source, k)
+    sigma = np.sqrt(np.einsum("pk,pk->k", P, C @ P))
+    result = solve((Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads)
+    return finalise(P, C, result.R), _facts(result, notes)
+
+
+def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
+    """(P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), what to tell the user)."""
+    mean, C = source.covariance()
+    if not 1 <= k <= len(C):
+        raise InputError(f"k={k} components of {len(C)} features; choose k between 1 and {len(C)}")
+    values, vectors = np.linalg.eigh(C)
+    P = np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    rank = int((values > 1e-10 * values[-1]).sum())
+    if rank < k:
+        raise InputError(f"k={k}, but the data has only {rank} directions with any variance; use k={rank} or fewer")
+    single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
+    if source.n <= LARGEST_ROWS:
+        return P, np.concatenate([block @ single - shift for block in source.blocks()]), C, []
+    index = (np.arange(LARGEST_ROWS) + np.random.default_rng(0).random(LARGEST_ROWS)) * (source.n / LARGEST_ROWS)
+    index = index.astype(np.int64)
+    Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
+    note = f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
+    return P, Y, C, [note]
+
+
+def _facts(result: NewtonResult, notes: list[str]) -> Facts:
+    for note in notes + result.notes:
+        log.warning("solver newton: %s", note)
+    return {
+        "converged": result.converged,
+        "relative_gradient": result.relative_residual,
+        "residual": result.residual,
+        "iterations": result.iterations,
+    }
+
+
+def _check(cfg: Any) -> None:
+    if getattr(cfg.model, "objective", None) != "main":
+        raise InputError(f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic")
+    if cfg.ordering.name != "none":
+        raise InputError("solver=newton orders by variance at the end; use ordering=none, or solver=stochastic")
+    if cfg.regularisers:
+        raise InputError("solver=newton knows no regularisers; drop them, or use solver=stochastic")
+    if cfg.sigma.name not in ("batch", "ema", "data"):
+        raise InputError(f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data")
+    if cfg.nonlinearity.name == "asymmetric" and cfg.nonlinearity.c != 1.6:
+        raise InputError("solver=newton knows nonlinearity.c=1.6 only; use that, or solver=stochastic")
