@@ -13,17 +13,29 @@ from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 
 
 def normalise_regularisers(given: Any) -> dict[str, float]:
-    """A mapping name -> weight, from a mapping, a list of names (weight 1), or nothing."""
+    """A mapping name -> weight, from a mapping, a list of names (weight 1), "name: weight, name", or nothing.
+
+    The model files use the text: Hydra would merge a mapping with the one given on the command line, and refuse
+    to put a list in its place.
+    """
     if not given:
         return {}
     if isinstance(given, str):
-        given = [given]
+        given = dict(_pair(part) for part in given.strip("{}").split(",") if part.strip())
     pairs = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 1.0)
     for name, weight in pairs.items():
         choice("regularisers", str(name), tuple(regularisers.REGISTRY))
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
             raise InputError(f"regularisers.{name}={weight}: must be a finite number")
     return {str(name): float(weight) for name, weight in pairs.items() if weight}
+
+
+def _pair(part: str) -> tuple[str, float]:
+    name, _, weight = part.partition(":")
+    try:
+        return name.strip(), float(weight) if weight.strip() else 1.0
+    except ValueError:
+        raise InputError(f"regularisers.{name.strip()}={weight.strip()}: must be a finite number") from None
 
 
 def check(cfg: Any, terms: dict[str, float]) -> tuple[Objective, Objective | None]:
