@@ -22,7 +22,7 @@ from sigmapca_cli.solvers.scores import Score, lookup
 
 Array = np.ndarray
 
-LEVELS = (50_000,)
+LEVELS = (25_000,)
 """Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than half."""
 JACOBIAN_ROWS = 25_000
 """Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the residual."""
