@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test bench clean
+.PHONY: help demo test torture bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -25,6 +25,9 @@ test: $(READY)  ## set up, then ruff, mypy and pytest
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
+	SIGMAPCA_TORTURE=200 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
 
 bench: $(READY)  ## timings against peers, into benchmarks/results.json
 	$(BIN)/python benchmarks/run.py

@@ -1,5 +1,6 @@
 """Find runs: list a folder of them, and turn what a user types into one run folder."""
 
+import contextlib
 import difflib
 import os
 import re
@@ -116,6 +117,13 @@ def resolve(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = 
     if text == "last":
         return folders[-1]
     return _only(text, _candidates(text, folders), folders, outputs_root(root))
+
+
+def shortened(folder: Path) -> str:
+    """A path relative to here where it lies below."""
+    with contextlib.suppress(ValueError):
+        return str(folder.resolve().relative_to(Path.cwd()))
+    return str(folder)
 
 
 def _candidates(text: str, folders: list[Path]) -> list[Path]:

@@ -8,6 +8,8 @@ CHECKPOINT_VERSION = 1
 RUN_FILE = "run.h5"
 METRICS_FILE = "metrics.jsonl"
 CHECKPOINT_FILE = "checkpoint.h5"
+LOG_FILE = "train.log"
+ERROR_FILE = "error.json"  # why a job of a sweep failed
 OUTPUTS_VARIABLE = "SIGMAPCA_OUTPUTS"
 
 RUNNING, FINISHED, FAILED, INTERRUPTED = "running", "finished", "failed", "interrupted"

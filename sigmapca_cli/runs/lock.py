@@ -20,6 +20,11 @@ from pathlib import Path
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.runs.files import replace_file, write_failed
 
+
+class InUse(InputError):
+    """Another process owns the run folder."""
+
+
 NAME = re.compile(r"\.owner\.(\d+)$")
 
 
@@ -127,7 +132,7 @@ def is_owned(folder: str | os.PathLike[str]) -> bool:
 class FolderLock:
     """Holds a run folder from `acquire` to `release`, or as a context manager; it can be released twice.
 
-    Raises InputError in one line when somebody else owns the folder.
+    Raises InUse in one line when somebody else owns the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], claim: bool = False) -> None:
@@ -159,10 +164,8 @@ class FolderLock:
             f" (SLURM job {owner.slurm_job_id})" if owner.slurm_job_id else ""
         )
         if owner.alive() is None:
-            return InputError(
-                f"{self.folder}: in use by {who}; if that is gone, remove {self.folder}/.owner.*"
-            )
-        return InputError(f"{self.folder}: in use by {who}; wait for it, or choose another run folder")
+            return InUse(f"{self.folder}: in use by {who}; if that is gone, remove {self.folder}/.owner.*")
+        return InUse(f"{self.folder}: in use by {who}; wait for it, or choose another run folder")
 
     def __enter__(self) -> "FolderLock":
         return self if self.path is not None else self.acquire()

@@ -56,8 +56,9 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
     """Make exactly this folder (`--run-dir`), or take it when it is empty, for this process alone.
 
     The process owns the folder from here on, and `FolderLock` in the same process goes on from that: else
-    two processes that found it empty could follow each other. Raises InputError when the folder holds
-    anything, or another process has claimed it.
+    two processes that found it empty could follow each other. What a run leaves behind that was killed before
+    its first run.h5 does not count. Raises InputError when the folder holds anything else, or another process
+    has claimed it.
     """
     path = Path(folder).expanduser().absolute()
     try:
@@ -77,6 +78,11 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
 def _refuse_occupied(path: Path) -> None:
     if any(not entry.name.startswith(".owner") for entry in path.iterdir()):
         raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
+
+
+def _left_behind(name: str) -> bool:
+    asides = name.startswith(".") and name.endswith(".aside")
+    return name.startswith(".owner") or asides or name in (fmt.LOG_FILE, fmt.ERROR_FILE)
 
 
 def _no_outputs(folder: Path, error: OSError) -> InputError:
@@ -174,10 +180,10 @@ class RunWriter:
         for index, step in enumerate(np.asarray(steps).tolist()):
             self.log(int(step), {name: column[index] for name, column in columns.items()})
 
-    def flush(self) -> None:
-        """Append what was logged since to metrics.jsonl."""
+    def flush(self, durable: bool = False) -> None:
+        """Append what was logged since to metrics.jsonl; `durable` also forces it to disk."""
         self._flushed = time.monotonic()
-        if not self._lines:
+        if not self._lines and not durable:
             return
         text = "".join(json_line(step, values) for step, values in self._lines).encode()
         try:
@@ -185,6 +191,9 @@ class RunWriter:
             try:
                 with open(self.metrics_path, "ab") as file:
                     file.write(text)
+                    if durable:
+                        file.flush()
+                        os.fsync(file.fileno())
             except OSError:
                 if self.metrics_path.exists():  # a full disk may have taken half a line
                     os.truncate(self.metrics_path, size)

@@ -1,5 +1,6 @@
 """The resumable state of a run: what the loop changes, written aside and replaced."""
 
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
 from sigmapca_cli.runs.read import Run
+
+log = logging.getLogger("sigmapca")
 
 
 @dataclass
@@ -23,6 +27,11 @@ class Saved:
     slots: dict[str, np.ndarray]
     generator: np.ndarray
     meta: dict[str, Any]
+
+    @property
+    def trained(self) -> bool:
+        """Whether training had ended, and only the evaluation was still to come."""
+        return bool(self.meta.get("trained"))
 
 
 class Saver:
@@ -40,8 +49,8 @@ class Saver:
             return step % self.every_steps == 0
         return self.every > 0 and time.monotonic() - self.last >= self.every
 
-    def save(self, trainer: Any) -> None:
-        """Write the trainer's state aside and replace the last one."""
+    def save(self, trainer: Any, *, trained: bool = False) -> None:
+        """Write the trainer's state aside and replace the last one; `trained` when no step is to follow."""
         self.last = time.monotonic()
         tensors: dict[str, np.ndarray] = {"generator": trainer.generator.get_state().numpy()}
         for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
@@ -51,7 +60,7 @@ class Saver:
         files.save(
             self.path,
             tensors,
-            {"step": trainer.step},
+            {"step": trainer.step, "trained": trained},
             config_hash=self.config_hash,
             data_hash=self.data_hash,
         )
@@ -96,4 +105,30 @@ def has_run(folder: Path) -> bool:
 
 def status(folder: Path) -> str:
     """finished, failed, interrupted or running, as the run file says."""
-    return Run.open(folder).status if (folder / RUN_FILE).exists() else "interrupted"
+    if not (folder / RUN_FILE).exists():
+        return "interrupted"
+    try:
+        return Run.open(folder).status
+    except InputError as problem:
+        if not (folder / CHECKPOINT_FILE).exists():
+            raise
+        # The checkpoint holds all that is needed, and the run file is written anew.
+        log.warning("%s; going on from the checkpoint", problem)
+        return "interrupted"
+
+
+def check_identity(folder: Path, config_hash: str, data_hash: str) -> None:
+    """Refuse to take the run in `folder` for one of another configuration or of other data."""
+    try:
+        attrs = Run.open(folder).attrs
+    except InputError:
+        return  # damaged, or only a checkpoint: `status` and `read` speak about these
+    for name, wanted, what in (
+        ("config_hash", config_hash, "another configuration"),
+        ("data_hash", data_hash, "other data: the files have changed since it began"),
+    ):
+        found = str(attrs.get(name) or wanted)
+        if found != wanted:
+            raise InputError(
+                f"{folder}: holds a run of {what} ({found[:8]}, not {wanted[:8]}); choose another folder"
+            )

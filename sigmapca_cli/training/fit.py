@@ -11,6 +11,7 @@ import torch
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, Stopped
 from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints
@@ -23,6 +24,7 @@ from sigmapca_cli.training.signals import Guard
 from sigmapca_cli.training.start import initial_filters
 
 SNAPSHOT_SECONDS = 10.0
+LONG_SECONDS = 5.0  # more training than this is not thrown away when the evaluation after it is interrupted
 Facts = dict[str, Any]
 
 
@@ -34,6 +36,7 @@ def solve(
     device: torch.device,
     saved: checkpoints.Saved | None,
     config_hash: str,
+    guard: Guard,
 ) -> tuple[Solution, Facts]:
     """The solution of a run, and what is to be stored about how it was found."""
     if method.kind == "direct":
@@ -44,7 +47,8 @@ def solve(
     trainer = make_trainer(cfg, method, source, device)
     if saved is not None:
         checkpoints.restore(trainer, saved)
-    train(trainer, source, writer, checkpoints.Saver(cfg, writer.folder, config_hash, source.hash))
+    if saved is None or not saved.trained:
+        train(trainer, source, writer, checkpoints.Saver(cfg, writer.folder, config_hash, source.hash), guard)
     return conclude(trainer, source)
 
 
@@ -94,7 +98,9 @@ def truth_measure(source: Source) -> Callable[[dict[str, torch.Tensor]], dict[st
     return measure
 
 
-def train(trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver) -> None:
+def train(
+    trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver, guard: Guard
+) -> None:
     """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
     cfg: Any = trainer.cfg
     shown = progress(trainer.total)
@@ -115,32 +121,44 @@ def train(trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoint
         gradient = relative_gradient(trainer.method, trainer.state, source, rows=16_384)
         return float(gradient.mean()) < cfg.tol
 
-    with Guard() as guard:
+    def between(trainer: Trainer) -> None:
+        if guard.received is not None:
+            stop(trainer, writer, saver, guard)
+        if saver.due(trainer.step):
+            save(trainer, writer, saver)
 
-        def between(trainer: Trainer) -> None:
-            if guard.received is not None:
-                stop(trainer, writer, saver, guard)
-            if saver.due(trainer.step):
-                writer.flush()
-                saver.save(trainer)
-
-        trainer.hooks = Hooks(log, truth_measure(source), between, finished)
+    trainer.hooks = Hooks(log, truth_measure(source), between, finished)
+    with guard.noting():
         try:
             trainer.run()
         finally:
             shown.close()
+        if guard.received is not None:
+            stop(trainer, writer, saver, guard, trained=True)
+        if time.monotonic() - saver.last > LONG_SECONDS:
+            save(trainer, writer, saver, trained=True)
 
 
-def stop(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, guard: Guard) -> None:
+def save(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, *, trained: bool = False) -> None:
+    """A checkpoint, after the metrics up to it are on disk; a state that has diverged does not replace a good one."""
+    losses = [loss.reshape(()) for loss in trainer.losses]
+    trainer.check(torch.stack(losses).double().cpu().numpy() if losses else np.empty(0))
+    writer.flush(durable=True)
+    saver.save(trainer, trained=trained)
+
+
+def stop(
+    trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, guard: Guard, *, trained: bool = False
+) -> None:
     """A signal came: save what is needed to go on, mark the run interrupted, and leave."""
-    saver.save(trainer)
+    save(trainer, writer, saver, trained=trained)
     writer.finish({"filters": trainer.state["W"].detach().cpu().numpy()}, status="interrupted")
     requeue = guard.pass_on()
     if requeue is not None:
         requeue()
     raise Stopped(
         f"{guard.name} at step {trainer.step} of {trainer.total}: saved; go on with "
-        f"sigmapca train --resume {writer.folder.name}",
+        f"sigmapca train --resume {shortened(writer.folder)}",
         exit_status=guard.exit_status,
     )
 

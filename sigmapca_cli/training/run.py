@@ -2,47 +2,62 @@
 
 import contextlib
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.runs.find import shortened
+from sigmapca_cli.runs.format import ERROR_FILE, LOG_FILE, STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints, fit, machine
+from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
 
 
 def run(job: Job) -> Path:
     """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
+    with Guard() as guard:
+        return run_guarded(job, guard)
+
+
+def run_guarded(job: Job, guard: Guard) -> Path:
+    """`run`, with the signals taken care of."""
     cfg = job.cfg
     device = machine.pick_device(cfg.device)
     method = methods.build(cfg)
-    existing = earlier(job)
-    if existing is not None and checkpoints.status(existing) == "finished":
-        print(f"already finished: {shortened(existing)}")
-        return existing
     source = build_source(cfg.data)
     check_size(cfg, source)
-    threads = machine.pick_threads(cfg.threads, cfg.batch_size * source.p * cfg.k)
-    machine.set_threads(threads)
-    folder, resuming = run_folder(job, existing)
+    folder, resuming = run_folder(job, earlier(job, source.hash))
     with FolderLock(folder):
+        # Looked at under the lock: another process may have finished it meanwhile.
+        if resuming and checkpoints.status(folder) == "finished":
+            print(f"already finished: {shortened(folder)}")
+            return folder
+        (folder / ERROR_FILE).unlink(missing_ok=True)
         state = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and state is None:
             print(f"no checkpoint in {shortened(folder)}: starting from the beginning")
+        threads = (
+            cfg.threads or (state and began_with(folder)) or machine.pick_threads(None, work(cfg, source))
+        )
+        machine.set_threads(threads)
         with (
             train_log(folder),
             RunWriter(
@@ -68,17 +83,41 @@ def run(job: Job) -> Path:
                 cfg.k,
             )
             save_hydra(folder, job)
-            complete(job, method, source, writer, device, state)
+            complete(job, method, source, writer, device, state, guard)
     return folder
 
 
+def work(cfg: Config, source: Source) -> int:
+    """Multiplications of a step, for the choice of threads."""
+    return cfg.batch_size * source.p * cfg.k
+
+
+def began_with(folder: Path) -> int:
+    """The threads a run began with: sums depend on them in the last bit. Other changes since are told."""
+    try:
+        before = Run.open(folder).attrs
+    except InputError:
+        return 0
+    for name, version in (("torch", torch.__version__), ("numpy", np.__version__)):
+        earlier_version = before.get(f"{name}_version") or version
+        if earlier_version != version:
+            log.warning(
+                "%s: began with %s %s, goes on with %s: the last bits may differ",
+                shortened(folder),
+                name,
+                earlier_version,
+                version,
+            )
+    return int(before.get("threads") or 0)
+
+
 def complete(
-    job: Job, method: Any, source: Source, writer: RunWriter, device: torch.device, state: Any
+    job: Job, method: Any, source: Source, writer: RunWriter, device: torch.device, state: Any, guard: Guard
 ) -> None:
     """Find the solution, evaluate it, and write it; say where it is and whether it converged."""
     cfg = job.cfg
     began = time.monotonic()
-    solution, facts = fit.solve(cfg, method, source, writer, device, state, job.hash)
+    solution, facts = fit.solve(cfg, method, source, writer, device, state, job.hash, guard)
     log.info("solved in %.2f s", time.monotonic() - began)
     evaluation = {**evaluate_solution(solution.W, solution.sigma, solution.encoder, source), **facts}
     writer.finish(
@@ -116,25 +155,32 @@ def arrays(solution: Solution, source: Source) -> dict[str, Any]:
     }
 
 
-def earlier(job: Job) -> Path | None:
-    """The finished or interrupted run of the same configuration that `if_exists` speaks of, if there is one."""
+def earlier(job: Job, data_hash: str) -> Path | None:
+    """The run of the same configuration and data that `if_exists` speaks of, if there is one."""
     cfg = job.cfg
     if cfg.if_exists == "new" or (cfg.run_dir and not Path(cfg.run_dir).exists()):
         return None
     if cfg.run_dir or job.hydra_folder:
         folder = Path(cfg.run_dir or str(job.hydra_folder))
-        return folder if checkpoints.has_run(folder) else None
-    wanted = ("finished",) if cfg.if_exists == "skip" else ("finished", "interrupted", "failed", "running")
-    found = [run.folder for run in find_by_hash(cfg.outputs, job.hash) if run.status in wanted]
-    if found and cfg.if_exists == "fail":
-        raise InputError(f"{shortened(found[-1])} holds this configuration already (if_exists=fail)")
-    return found[-1] if found else None
+        if not checkpoints.has_run(folder):
+            return None
+        checkpoints.check_identity(folder, job.hash, data_hash)
+    else:
+        wanted = ("finished",) if cfg.if_exists == "skip" else STATUSES
+        found = [run for run in find_by_hash(cfg.outputs, job.hash, data_hash) if run.status in wanted]
+        if not found:
+            return None
+        # What is finished need not be done again, even if a later attempt at it was interrupted.
+        folder = next((run for run in reversed(found) if run.status == "finished"), found[-1]).folder
+    if cfg.if_exists == "fail":
+        raise InputError(f"{shortened(folder)} holds this configuration already (if_exists=fail)")
+    return folder
 
 
 def run_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
     """(folder, resuming): a new folder made exclusively, or the earlier one where that is asked."""
     cfg = job.cfg
-    if existing is not None and cfg.if_exists == "resume":
+    if existing is not None:
         return existing, True
     if cfg.run_dir:
         return claim_folder(cfg.run_dir), False
@@ -161,13 +207,19 @@ def save_hydra(folder: Path, job: Job) -> None:
 
 @contextlib.contextmanager
 def train_log(folder: Path) -> Iterator[None]:
-    """Everything the `sigmapca` logger says goes to train.log; warnings go to standard error as well."""
-    handler = logging.FileHandler(folder / "train.log", encoding="utf-8")
+    """Everything the `sigmapca` logger says goes to train.log, and why the run ended if it did not finish."""
+    handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.setLevel(logging.INFO)
     log.addHandler(handler)
     try:
         yield
+    except BaseException as problem:
+        # To the file only: whoever catches it tells the user.
+        trace = None if isinstance(problem, SigmapcaError) else sys.exc_info()
+        text = f"{type(problem).__name__}: {problem}"
+        handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, text, (), trace))
+        raise
     finally:
         log.removeHandler(handler)
         handler.close()
@@ -179,10 +231,3 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
     if "mcc" in evaluation:
         parts.append(f"MCC {evaluation['mcc']:.4f} (chance {evaluation['mcc_chance']:.2f})")
     return f"{shortened(folder)}  {'  '.join(parts)}"
-
-
-def shortened(folder: Path) -> str:
-    """A path relative to here where it lies below."""
-    with contextlib.suppress(ValueError):
-        return str(folder.resolve().relative_to(Path.cwd()))
-    return str(folder)

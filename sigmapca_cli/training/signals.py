@@ -1,47 +1,87 @@
-"""Signals are noted, and looked at between two steps: never inside one, and never inside a write.
+"""Signals: while training they are noted, and looked at between two steps, never inside a step or a write.
 
-A handler that raises can hit any bytecode, an HDF5 write included. So ours only remembers the signal; the loop
-asks after every step, saves, and ends with the status that schedulers and shell scripts expect.
+A handler that raises can hit any bytecode, an HDF5 write included. So while the loop runs ours only remembers the
+signal; the loop asks after every step, saves, and ends with the status that schedulers and shell scripts expect.
+Outside the loop (data are prepared, the solution is evaluated) there may be no next step for minutes: there the
+signal ends the run at once, which loses nothing, since files are only ever replaced whole.
 """
 
+import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-EXIT_STATUS = {signal.SIGINT: 130, signal.SIGTERM: 75, signal.SIGUSR1: 75, signal.SIGUSR2: 75}
+from sigmapca_cli.errors import Stopped
+
+RESUMABLE = 75
+EXIT_STATUS = {
+    signal.SIGINT: 130,
+    signal.SIGTERM: RESUMABLE,
+    signal.SIGHUP: RESUMABLE,
+    signal.SIGUSR1: RESUMABLE,
+    signal.SIGUSR2: RESUMABLE,
+}
 
 
 class Guard:
-    """While entered, the first SIGINT, SIGTERM, SIGUSR1 or SIGUSR2 is only noted; a second SIGINT ends at once."""
+    """While entered, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run in an orderly way.
+
+    Inside `noting()` the first one is only remembered, in `received`, and a second SIGINT ends the process at once.
+    Elsewhere a launcher's own handler gets the signal, or `Stopped` is raised.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self.notes = False
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Guard":
         # Only the main thread may set handlers: in a launcher's worker thread there is nothing to guard.
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_STATUS:
-                self.before[number] = signal.signal(number, self.note)
+                # Ignored on purpose (nohup, a shell's background job): it stays ignored.
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self.before[number] = signal.signal(number, self.handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        self.before = {}
 
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Remember the signal; the second Ctrl-C leaves without saving."""
-        if self.received == signal.SIGINT and number == signal.SIGINT:
-            os._exit(130)
-        self.received = self.received or number
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Signals are remembered inside this block; whoever opens it looks at `received`."""
+        self.notes = True
+        try:
+            yield
+        finally:
+            self.notes = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """What the kernel's signal leads to."""
+        if self.notes:
+            if self.received == signal.SIGINT and number == signal.SIGINT:
+                os._exit(130)
+            self.received = self.received or number
+            return
+        self.received = number
+        handler = self.before.get(number)
+        if callable(handler):
+            handler(number, frame)
+        else:
+            raise Stopped(
+                f"{self.name} outside the training steps; the same command with --if-exists resume goes on",
+                exit_status=self.exit_status,
+            )
 
     @property
     def exit_status(self) -> int:
         """130 for a person's Ctrl-C, 75 for a scheduler's signal: stopped, and resumable."""
-        return EXIT_STATUS.get(signal.Signals(self.received or signal.SIGTERM), 75)
+        return EXIT_STATUS.get(signal.Signals(self.received or signal.SIGTERM), RESUMABLE)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,125 @@
+"""A run that is killed and continued ends with the same bits as one that was left alone."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
+from conftest import composed
+from processes import end_of, spawn, torture
+
+from sigmapca_cli.job import Job, job_of
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training.run import run
+
+SMALL = (
+    "data=planted",
+    "data.n=2000",
+    "data.p=16",
+    "data.k=4",
+    "data.group=2",
+    "k=4",
+    "batch_size=50",
+    "steps=240",
+    "log_every=7",
+    "threads=1",
+    "checkpoint.every_steps=20",
+    "init=orthogonal",
+    "if_exists=resume",
+)
+# Between them: a random generator in every step, σ by EMA, by the data and trained, both optimizers, an early end.
+KINDS = {
+    "main": (),
+    "nested-dropout": ("model=nlpca_nested_dropout",),
+    "trainable": ("model=nlpca_trainable",),
+    "data-sgd": ("sigma=data", "optimizer=sgd", "dtype=float64"),
+    "auto-a": ("a=auto",),
+    "until-tol": ("stop=tol", "tol=0.3", "log_every=1"),
+    "update": ("model=gha",),
+}
+
+
+def job_in(folder: Path, *overrides: str) -> Job:
+    """The job that the command line would make of these overrides."""
+    return job_of(composed(f"run_dir='{folder}'", *SMALL, *overrides))
+
+
+def quietly(job: Job) -> None:
+    """Run in a child whose output nobody needs."""
+    with open(os.devnull, "w") as nowhere:
+        sys.stdout = nowhere
+        run(job)
+
+
+def datasets(folder: Path) -> dict[str, np.ndarray]:
+    """Every dataset of run.h5, but for the configuration, which holds the folder's name."""
+    found: dict[str, np.ndarray] = {}
+
+    def visit(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and name not in ("config", "overrides"):
+            found[name] = np.asarray(item[()])
+
+    with h5py.File(folder / "run.h5") as file:
+        file.visititems(visit)
+    return found
+
+
+def assert_same(folder: Path, reference: dict[str, np.ndarray]) -> None:
+    """Every dataset identical, bit for bit."""
+    now = datasets(folder)
+    assert now.keys() == reference.keys()
+    for name, value in reference.items():
+        assert value.dtype == now[name].dtype and value.shape == now[name].shape, name
+        assert value.tobytes() == now[name].tobytes(), name
+
+
+def killed_after(job: Job, seconds: float) -> bool:
+    """Start the job in a child and send it SIGKILL after so many seconds; False when it was quicker."""
+    child = spawn(lambda: quietly(job))
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    status = end_of(child)
+    assert status in (0, -signal.SIGKILL), "the run failed by itself"
+    return status != 0
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request, tmp_path_factory):
+    """(name, the uninterrupted run's datasets, its seconds)."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp(request.param) / "whole"
+    job = job_in(folder, *KINDS[request.param])
+    began = time.monotonic()
+    assert end_of(spawn(lambda: quietly(job))) == 0
+    return request.param, datasets(folder), time.monotonic() - began
+
+
+def test_killed_at_random_moments_and_continued(kind, tmp_path):
+    """Killed twice at random, then left alone; `make torture` counts 200 kills over the kinds."""
+    name, reference, seconds = kind
+    assert len(reference["metrics/step"]) > 5
+    rng = random.Random(name)
+    kills, wanted = 0, torture(0) // len(KINDS) + 1
+    index = 0
+    while kills < wanted:
+        folder = tmp_path / str(index)
+        job = job_in(folder, *KINDS[name])
+        for _ in range(2):
+            kills += killed_after(job, rng.uniform(0, 0.9 * seconds))
+            if (folder / "run.h5").exists():
+                assert Run.open(folder).status in ("interrupted", "finished")
+        assert end_of(spawn(lambda job=job: quietly(job))) == 0
+        assert Run.open(folder).status == "finished"
+        assert_same(folder, reference)
+        assert not list(folder.glob(".*.aside")) and not (folder / "checkpoint.h5").exists()
+        index += 1
+    print(f"{name}: {kills} kills in {index} runs, all equal to the uninterrupted one")
