@@ -81,15 +81,14 @@ def certify(
 ) -> Certificate:
     """The certificate of components Y, an (n, k) array or a re-iterable of (m, k) blocks, read twice.
 
-    a is one number or one a component. A Gaussian pair of equal variance is called arbitrary with probability
-    1 − level or more. `fitted` says that the axes were found by nonlinear PCA on these rows. It stops where
-    H > 0, the best turn of the two leading harmonics of a noise, each of Rayleigh distributed height, so that
-    the threshold is √(2 ln(2/level)), 2.72, in place of a normal score's 1.64. Give fitted=False for rows
-    that were held out, or for axes of linear PCA. Rows should come in their natural order, so that those
-    which depend on each other are neighbours. InputError for a nonlinearity without a score φ.
+    a is one number or one a component. `fitted=False` says that the rows were held out, or that the axes are
+    those of linear PCA: then with probability 1 − level or more no Gaussian pair of equal variance is called
+    identified. Axes fitted by nonlinear PCA on these rows sit where chance made H large: two leading
+    harmonics of a noise, each of Rayleigh distributed height, so the threshold is higher (2.8 for one pair at
+    0.05, where a t distributed score has 1.7). As all pairs are fitted together, the level then holds for
+    each pair only. Rows should come in their natural order, so that those which depend on each other are
+    neighbours. InputError for a nonlinearity without a score φ.
     """
-    from scipy.stats import norm
-
     from sigmapca_cli.solvers.scores import lookup
 
     score = lookup(nonlinearity, derivative)
@@ -98,8 +97,21 @@ def certify(
     a = np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), sigma.shape))
     moments = accumulate(blocks, n, mean, sigma, score, a)
     pairs = statistics(moments, sigma)
-    threshold = float(np.sqrt(2 * np.log(2 / level)) if fitted else norm.isf(level))
+    threshold = _threshold(level, len(sigma), len(pairs.weight) - 1, fitted)
     return _certificate(moments, pairs, sigma, score, a, threshold, level)
+
+
+def _threshold(level: float, k: int, freedom: int, fitted: bool) -> float:
+    """The score that a Gaussian pair exceeds with probability level / (number of pairs), errors having
+    `freedom`.
+    """
+    from scipy.stats import t
+
+    each = level / max(k * (k - 1) // 2, 1)
+    if not fitted:
+        return float(t.isf(each, freedom))
+    # A Rayleigh variable over an independent estimate of its scale; two of them, one for each leading harmonic.
+    return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
 
 
 def _certificate(

@@ -16,6 +16,7 @@ from sigmapca_cli.evaluation.identifiability import (
     scan_a,
 )
 from sigmapca_cli.evaluation.words import explain, groups
+from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.scores import lookup
 
 SETS = 200
@@ -73,6 +74,27 @@ def test_gaussian_pairs_of_equal_variance_are_called_arbitrary_at_the_stated_rat
         fitted_missed += fitted is not None and certify(fitted, a=a).verdict[0, 1] == IDENTIFIED
     assert missed / SETS <= 0.05 + SLACK
     assert fitted_missed / SETS <= 0.05 + SLACK
+
+
+def test_no_pair_of_many_gaussians_is_identified_on_axes_that_do_not_depend_on_shape():
+    """All ten pairs together at the level: linear PCA chooses axes by variance alone."""
+    wrong = 0
+    for seed in range(SETS):
+        found = certify(
+            principal(np.random.default_rng(seed).standard_normal((1000, 5))), a=4.0, fitted=False
+        )
+        wrong += bool((found.verdict[np.triu_indices(5, 1)] == IDENTIFIED).any())
+    assert wrong / SETS <= 0.05 + SLACK
+
+
+def test_pairs_of_many_gaussians_fitted_together_keep_the_level_each():
+    identified = total = 0
+    for seed in range(20):
+        Y = principal(np.random.default_rng(seed).standard_normal((2000, 6)))
+        Y = np.ascontiguousarray(Y - Y.mean(axis=0))
+        verdict = certify(Y @ solve(Y, a=4.0, max_iter=40).R, a=4.0).verdict[np.triu_indices(6, 1)]
+        identified, total = identified + np.sum(verdict == IDENTIFIED), total + len(verdict)
+    assert identified / total <= 0.05
 
 
 def test_the_threshold_for_fitted_axes_is_needed():
