@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.errors import InputError, RunFailed
 
 ENVIRONMENT = "SIGMAPCA_DATA"
 
@@ -38,11 +38,13 @@ def locate(dataset: str, path: str | None, names: tuple[str, ...], offline: bool
     found = search(names)
     if found is not None:
         return found
+    places = " and ".join(str(root) for root in data_roots())
+    ways = "give data.path=FOLDER_OR_ARCHIVE, or take data=natural, which needs nothing"
     if offline:
-        places = " and ".join(str(root) for root in data_roots())
-        raise InputError(
-            f"{dataset} is not in {places}: give data.path=, or data.offline=false to download it"
-        )
+        raise InputError(f"{dataset} is not in {places}, and offline means no download: {ways}")
     from sigmapca_cli.sources.download import fetch_dataset
 
-    return fetch_dataset(dataset, data_roots()[-1])
+    try:
+        return fetch_dataset(dataset, data_roots()[-1])
+    except RunFailed as problem:
+        raise InputError(f"{dataset} is not in {places} and could not be downloaded ({problem}): {ways}") from None

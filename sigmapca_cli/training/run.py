@@ -25,6 +25,7 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.statistics import check_k, numerical_rank
 from sigmapca_cli.training import checkpoints, fit, machine
 from sigmapca_cli.training.signals import Guard
 
@@ -190,11 +191,13 @@ def run_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
 
 
 def check_size(cfg: Config, source: Source) -> None:
-    """k components need at least k features and k + 1 rows."""
-    if cfg.k > source.p:
-        raise InputError(f"k={cfg.k}: more components than the {source.p} features of data={source.name}")
-    if cfg.k >= source.n:
-        raise InputError(f"k={cfg.k}: needs more than {source.n} rows of data={source.name}")
+    """k components need at least k features, k rows, and data of that rank."""
+    if cfg.k > min(source.n, source.p):
+        check_k(cfg.k, source.n, source.p, min(source.n, source.p))
+    rank = numerical_rank(source.covariance()[1])
+    if rank == 0:
+        raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
+    check_k(cfg.k, source.n, source.p, rank)
 
 
 def save_hydra(folder: Path, job: Job) -> None:

@@ -1,0 +1,129 @@
+"""What can be asked of runs: listing, showing, comparing, applying, exporting."""
+
+import csv
+import io
+import json
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+from sigmapca_cli.cli.where import condition
+from sigmapca_cli.errors import InputError
+
+DATA = ("data=planted", "data.n=6000", "data.p=16", "data.k=4", "data.group=2")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A folder with a sweep of three seeds, PCA, and a run with k = p."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("world")
+
+    def call(*arguments: str, status: int = 0):
+        result = subprocess.run(
+            [sys.executable, "-m", "sigmapca_cli", *arguments],
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == status, result.stderr
+        return result
+
+    call("train", "-m", *DATA, "k=4", "steps=800", "seed=0,1,2")
+    call("train", *DATA, "model=pca_svd", "k=4", "--run-dir", "outputs/pca")
+    call("train", *DATA, "model=pca_svd", "k=16", "--run-dir", "outputs/full")
+    call.folder = folder
+    return call
+
+
+def test_runs_filters_sorts_and_prints_for_programs(world):
+    rows = json.loads(world("runs", "--json", "--where", "k<10 and model==nlpca", "--sort", "-seed").stdout)
+    assert [row["seed"] for row in rows] == [2, 1, 0]
+    text = world("runs", "--csv", "--columns", "run,k,explained_variance").stdout
+    table = list(csv.DictReader(io.StringIO(text)))
+    assert len(table) == 5 and all(0 < float(row["explained_variance"]) <= 1.0001 for row in table)
+    assert "did you mean seed" in world("runs", "--sort", "sed", status=2).stderr
+
+
+def test_where_is_no_program():
+    rows = [{"a": 1, "model": "x"}, {"a": 3, "model": "y"}, {"a": None, "model": "z"}]
+    for text, expected in [
+        ("a>2", [1]),
+        ("a>=1 and model!=y", [0]),
+        ("a==1 or model=='z'", [0, 2]),
+        ("model==y", [1]),
+    ]:
+        holds = condition(text, ["a", "model"])
+        assert [i for i, row in enumerate(rows) if holds(row)] == expected
+    for bad in ("__import__('os')", "a", "a>1 and", "b>1"):
+        with pytest.raises(InputError):
+            condition(bad, ["a", "model"])
+
+
+def test_compare_and_stability(world):
+    sweep = next((world.folder / "outputs" / "sweeps").iterdir())
+    pair = json.loads(world("compare", str(sweep / "0"), str(sweep / "1"), "--json").stdout)["pair"]
+    assert pair["mean"] > 0.99 and pair["chance"] < 0.7
+    assert all(row["rotation"] for row in pair["components"])
+    with_pca = json.loads(world("compare", str(sweep / "0"), "outputs/pca", "--json").stdout)["pair"]
+    assert with_pca["mean"] < pair["mean"]
+    found = json.loads(world("stability", str(sweep), "--json").stdout)
+    assert len(found["runs"]) == 3 and all(row["reproducible"] for row in found["clusters"])
+    drawn = world("compare", str(sweep / "0"), str(sweep / "1"), "-o", "pictures").stdout
+    assert {"agreement.png", "matched.png", "rotation.pdf"} <= {p.name for p in (world.folder / "pictures").iterdir()}
+    assert "matched.png" in drawn
+    assert world("stability", "outputs/pca", status=2).stderr.count("\n") == 1
+
+
+def test_transform_then_reconstruct_is_exact_when_k_is_p(world):
+    x = np.random.default_rng(0).normal(size=(257, 16)) * 3 + 5
+    np.save(world.folder / "x.npy", x)
+    world("transform", "outputs/full", "x.npy", "y.npy")
+    world("reconstruct", "outputs/full", "y.npy", "back.h5")
+    with h5py.File(world.folder / "back.h5") as file:
+        np.testing.assert_allclose(file["x"][()], x, atol=1e-9)
+    assert "exists" in world("transform", "outputs/full", "x.npy", "y.npy", status=2).stderr
+    assert "16" in world("transform", "outputs/full", "y.npy", "again.npy", status=0).stdout
+    np.save(world.folder / "thin.npy", x[:, :5])
+    assert "rows of 5" in world("transform", "outputs/full", "thin.npy", "t.npy", status=2).stderr
+    assert not (world.folder / "t.npy").exists()
+
+
+def test_transform_equals_the_encoder(world):
+    from sigmapca_cli.runs.read import Run
+
+    x = np.random.default_rng(1).normal(size=(50, 16))
+    np.savetxt(world.folder / "x.csv", x, delimiter=",", fmt="%.17g")
+    world("transform", "outputs/pca", "x.csv", "c.csv")
+    run = Run.open(world.folder / "outputs" / "pca")
+    expected = (x - run.mean) / run.scale @ run.encoder
+    np.testing.assert_allclose(np.loadtxt(world.folder / "c.csv", delimiter=","), expected, atol=1e-12)
+
+
+def test_evaluate_on_other_rows_and_in_words(world):
+    sweep = next((world.folder / "outputs" / "sweeps").iterdir())
+    np.save(world.folder / "other.npy", np.random.default_rng(2).normal(size=(500, 16)))
+    values = json.loads(world("evaluate", str(sweep / "0"), "--data", "other.npy", "--json").stdout)
+    (metrics,) = values.values()
+    assert metrics["explained_variance"] < 0.5  # white noise has no subspace
+    words = world("evaluate", str(sweep / "0"), "--certificate").stdout
+    assert "4 of 4 components have identified axes" in words
+    with h5py.File(sweep / "0" / "run.h5") as file:
+        assert file["evaluation/identifiability/curvature"].shape == (4, 4)
+        assert "on/other/explained_variance" in file["evaluation"]
+
+
+def test_show_plot_export_last(world):
+    assert "explained_variance" in world("show", "outputs/pca").stdout
+    assert "filters.png" in world("plot", "outputs/pca").stdout
+    assert world("export", "outputs/pca", "p.npz").stdout.strip() == "p.npz"
+    with np.load(world.folder / "p.npz", allow_pickle=False) as archive:
+        assert archive["filters"].shape == (16, 4)
+    assert "nlpca" in world("models").stdout
+    assert "did you mean nlpca" in world("models", "nlpc", status=2).stderr
