@@ -3,7 +3,7 @@
 import typer
 
 from sigmapca_cli import __version__
-from sigmapca_cli.cli import apply, compare, data, evaluate, models, plot, prepare, runs, show, train
+from sigmapca_cli.cli import apply, compare, data, evaluate, models, plot, prepare, rerun, runs, show, train
 
 app = typer.Typer(
     name="sigmapca",
@@ -33,5 +33,5 @@ def root(
     """Options that stand before the command."""
 
 
-for module in (train, runs, show, plot, evaluate, compare, apply, models, prepare, data):
+for module in (train, rerun, runs, show, plot, evaluate, compare, apply, models, prepare, data):
     module.add(app)

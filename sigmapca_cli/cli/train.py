@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.static_help import TrainCommand
+from sigmapca_cli.errors import InputError
 
 
 def add(app: typer.Typer) -> None:
@@ -37,7 +38,12 @@ def train(
 
     arguments = list(overrides or [])
     if resume:
-        arguments = resumed(resume) + arguments
+        if multirun or cfg or info:
+            raise InputError("--resume continues one run; the same sweep command again resumes the sweep")
+        from sigmapca_cli.cli.stored import resume as resume_run
+
+        resume_run(resume, arguments)
+        return
     if run_dir:
         arguments.append(quoted("run_dir", run_dir))
     if if_exists:
@@ -60,19 +66,6 @@ def train(
     from sigmapca_cli.cli.sweeps import run_sweep
 
     run_sweep(train_job, arguments, flags, fail_fast=fail_fast)
-
-
-def resumed(name: str) -> list[str]:
-    """The overrides of an earlier run, and its folder to continue in."""
-    from sigmapca_cli.cli.job import quoted
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
-
-    folder = resolve(name)
-    overrides = [
-        line for line in Run.open(folder).overrides if not line.startswith(("run_dir=", "if_exists="))
-    ]
-    return [*overrides, quoted("run_dir", str(folder)), "if_exists=resume"]
 
 
 def train_job(cfg: Any) -> None:

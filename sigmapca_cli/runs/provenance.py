@@ -6,6 +6,7 @@ import platform
 import resource
 import shlex
 import socket
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +38,21 @@ def git_commit(start: Path | None = None) -> str:
     return ""
 
 
+def git_changed(start: Path | None = None) -> str:
+    """ "yes" when tracked files differ from the commit, "no", or "" where that cannot be told."""
+    root = start or Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            ["git", "--no-optional-locks", "-C", str(root), "diff", "--quiet", "HEAD", "--"],
+            capture_output=True,
+            timeout=2,
+        )
+        return {0: "no", 1: "yes"}.get(done.returncode, "")
+    return ""
+
+
 def now() -> str:
     """The time with its zone, ISO 8601."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
@@ -63,6 +79,7 @@ def environment() -> dict[str, Any]:
         "hostname": socket.gethostname(),
         "command": command(),
         "git_commit": git_commit(),
+        "git_changed": git_changed(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
     }
 

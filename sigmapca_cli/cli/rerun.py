@@ -1,0 +1,116 @@
+"""`sigmapca rerun RUN`: do a run again from what it stored, and say whether the result is the same."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sigmapca_cli.runs.read import Run
+
+ENVIRONMENT = (
+    "sigmapca_version",
+    "git_commit",
+    "git_changed",
+    "torch_version",
+    "numpy_version",
+    "python_version",
+    "platform",
+    "hostname",
+    "device",
+    "threads",
+    "data_hash",
+)
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("rerun", help="Repeat a run and say whether the result is identical.")(rerun)
+
+
+def rerun(
+    run: str = typer.Argument(..., help="A folder, the beginning of a hash, or last."),
+    changes: list[str] = typer.Argument(
+        None, metavar="[OVERRIDES]...", help="What may differ: device=cpu threads=2 outputs=… run_dir=…"
+    ),
+) -> None:
+    """Train again in a new folder with the stored configuration, seed and number of threads; compare bit for bit."""
+    from sigmapca_cli.cli.stored import stored_job
+    from sigmapca_cli.errors import RunFailed
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    before = Run.open(resolve(run))
+    job = stored_job(before, list(changes or []))
+    given = {change.partition("=")[0] for change in changes or []}
+    job.cfg.if_exists = "new"
+    if "run_dir" not in given:
+        job.cfg.run_dir = None
+    # Sums depend on the number of threads in their last bit, and `auto` may mean another device by now.
+    if "threads" not in given:
+        job.cfg.threads = int(before.attrs.get("threads") or 0) or None
+    if "device" not in given and before.attrs.get("device"):
+        job.cfg.device = str(before.attrs["device"])
+    from sigmapca_cli.training.run import run as train
+
+    after = Run.open(train(job))
+    differing = differences(before.path, after.path)
+    if not differing:
+        print(f"identical: every data set of {before.name} and {after.name}, bit for bit")
+        return
+    for line in differing:
+        print(f"  {line}")
+    for line in changed_environment(before, after):
+        print(f"  {line}")
+    raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """The data sets of two run files that are not the same bits, each with how far apart they are.
+
+    The configurations are left out: they name folders.
+    """
+    first, second = datasets(one), datasets(other)
+    lines = [f"{name}: only in one of them" for name in sorted(first.keys() ^ second.keys())]
+    for name in sorted(first.keys() & second.keys()):
+        a, b = first[name], second[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            lines.append(f"{name}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}")
+        elif a.tobytes() != b.tobytes():
+            lines.append(f"{name}: {distance(a, b)}")
+    return lines
+
+
+def datasets(path: Path) -> dict[str, Any]:
+    """Every data set of a run file by name, without configuration and command."""
+    import h5py
+    import numpy as np
+
+    from sigmapca_cli.runs.files import reading
+
+    found: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and name not in ("config", "overrides"):
+            found[name] = np.asarray(item.asstr()[()] if item.dtype.kind == "O" else item[()])
+
+    with reading(path) as file:
+        file.visititems(visit)
+    return found
+
+
+def distance(a: Any, b: Any) -> str:
+    """How far two arrays of one shape are apart, in words."""
+    import numpy as np
+
+    if a.dtype.kind not in "biuf":
+        return "different text"
+    gap = np.abs(a.astype(float) - b.astype(float))
+    scale = np.nanmax(np.abs(a.astype(float)), initial=0.0)
+    return f"largest difference {np.nanmax(gap, initial=0.0):.3g} (largest value {scale:.3g})"
+
+
+def changed_environment(before: "Run", after: "Run") -> list[str]:
+    """What else was different: versions, machine, device, threads, data."""
+    pairs = [(name, before.attrs.get(name), after.attrs.get(name)) for name in ENVIRONMENT]
+    return [f"{name}: {old} then, {new} now" for name, old, new in pairs if old != new]

@@ -1,0 +1,54 @@
+"""A job from the configuration that a run stored: what `--resume` and `rerun` go by, whatever `conf/` holds by now."""
+
+from typing import TYPE_CHECKING, Any
+
+from sigmapca_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.job import Job
+    from sigmapca_cli.runs.read import Run
+
+
+def stored_job(run: "Run", changes: list[str]) -> "Job":
+    """The job of a run, with some keys changed that do not change what it computes.
+
+    Raises InputError for any other key, and for a run whose file holds no configuration.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from sigmapca_cli.config import VOLATILE, Config
+    from sigmapca_cli.job import Job
+
+    if not run.config:
+        raise InputError(f"{run.path}: holds no configuration to go by")
+    for change in changes:
+        key, sign, _ = change.partition("=")
+        if not sign or key.split(".")[0] not in VOLATILE:
+            raise InputError(
+                f"{change}: the run keeps its configuration; only {', '.join(VOLATILE)} may differ"
+            )
+    try:
+        composed: Any = OmegaConf.merge(
+            OmegaConf.structured(Config), OmegaConf.create(run.config), OmegaConf.from_dotlist(changes)
+        )
+        cfg: Any = OmegaConf.to_object(composed)
+    except OmegaConfBaseException as problem:
+        raise InputError(
+            f"{run.path}: its configuration does not fit this version ({str(problem).splitlines()[0]})"
+        ) from None
+    plain: Any = OmegaConf.to_container(composed, resolve=True)
+    return Job(cfg, OmegaConf.to_yaml(composed, resolve=True), plain, run.overrides, None)
+
+
+def resume(name: str, changes: list[str]) -> None:
+    """`sigmapca train --resume RUN`."""
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    folder = resolve(name)
+    job = stored_job(Run.open(folder), changes)
+    job.cfg.run_dir, job.cfg.if_exists = str(folder), "resume"
+    from sigmapca_cli.training.run import run
+
+    run(job)
