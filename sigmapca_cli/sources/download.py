@@ -88,10 +88,8 @@ def _receive_all(url: str, part: Path, timeout: float, attempts: int, progress: 
             return _receive(url, part, timeout, progress)
         except _Interrupted as error:
             if attempt == attempts:
-                raise RunFailed(
-                    f"{url} failed {attempts} times ({error}): run it again to resume, or give data.path="
-                ) from None
-            logging.getLogger("sigmapca").warning("%s: %s, resuming", url, error)
+                raise RunFailed(f"{url} failed {attempts} times ({error}); run it again to resume") from None
+            logging.getLogger("sigmapca").info("%s: %s, resuming", url, error)
             time.sleep(min(2.0 ** (attempt - 1), 30.0) * min(timeout, 1.0))
 
 

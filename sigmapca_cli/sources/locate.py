@@ -47,4 +47,6 @@ def locate(dataset: str, path: str | None, names: tuple[str, ...], offline: bool
     try:
         return fetch_dataset(dataset, data_roots()[-1])
     except RunFailed as problem:
-        raise InputError(f"{dataset} is not in {places} and could not be downloaded ({problem}): {ways}") from None
+        raise InputError(
+            f"{dataset} is not in {places} and could not be downloaded, {problem}; or {ways}"
+        ) from None
