@@ -1,0 +1,42 @@
+"""`sigmapca report RUN_OR_SWEEP…`: one HTML file about runs."""
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("report", help="Write one self-contained HTML file about a run or a sweep.")(report)
+
+
+def report(
+    runs: list[str] = typer.Argument(
+        ..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep)."
+    ),
+    output: str = typer.Option(
+        None,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Default: report.html in the run's or the sweep's folder.",
+    ),
+) -> None:
+    """Write the file and say where it is."""
+    from pathlib import Path
+
+    from sigmapca_cli.report.build import write_report
+    from sigmapca_cli.runs.find import shortened
+
+    path = write_report(runs, Path(output) if output else default_path(runs))
+    print(f"{shortened(path)}  {path.stat().st_size / 1e6:.2f} MB")
+
+
+def default_path(runs: list[str]):
+    """Beside the run or the sweep; for several of them here."""
+    from pathlib import Path
+
+    from sigmapca_cli.runs.find import resolve
+
+    if len(runs) > 1:
+        return Path("report.html")
+    folder = Path(runs[0])
+    return (folder if folder.is_dir() else resolve(runs[0])) / "report.html"

@@ -1,0 +1,280 @@
+"""The report of one run or of a sweep, as sections of a page."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.evaluation.compare import differing
+from sigmapca_cli.report import charts
+from sigmapca_cli.report.gather import axes_of, last_value, open_all, scalar, short
+from sigmapca_cli.report.grids import SIZES, filter_grid
+from sigmapca_cli.report.page import (
+    Cell,
+    Code,
+    Details,
+    Gallery,
+    Panel,
+    Picture,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    Verdicts,
+    write_page,
+)
+from sigmapca_cli.report.trust import certificate, verdicts
+from sigmapca_cli.runs.read import Run
+
+MOST_DRAWN = 60  # runs with pictures and configuration of their own; a table holds any number
+MOST_COMPARED = 20
+BUDGET = 2_500_000  # bytes of filter grids, of the 5 MB that a page of 20 runs may have
+METRICS = {
+    "MCC": "mcc",
+    "explained variance": "explained_variance",
+    "reconstruction error": "reconstruction_error",
+    "orthogonality error": "orthogonality_error",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Runs, with what was left out of their folder in words."""
+
+    runs: Sequence[Run]
+    left_out: Sequence[str]
+
+    @cached_property
+    def settings(self) -> dict[str, list[str]]:
+        """What was set differently, a value a run."""
+        return differing([run.config for run in self.runs])
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The runs that are drawn, spread evenly where there are too many."""
+        count = min(len(self.runs), MOST_DRAWN)
+        return sorted(set(np.linspace(0, len(self.runs) - 1, count).round().astype(int).tolist()))
+
+    def named(self, i: int) -> str:
+        """Run i by what it was set to, where that is short."""
+        values = [f"{n.removesuffix('.name')}={row[i]}" for n, row in self.settings.items()]
+        words = ", ".join(values)
+        return words if values and len(words) <= 60 else short(self.runs[i])
+
+
+def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
+    """Write the report of the runs meant by the names (folders of runs stand for all in them) to an HTML file."""
+    report = Report(*open_all(names))
+    count = len(report.runs)
+    title = f"Run {short(report.runs[0])}" if count == 1 else f"{count} runs"
+    return write_page(path, title, sections(report), subtitle(report))
+
+
+def subtitle(report: Report) -> str:
+    """Models, data, size, date and status in one line."""
+
+    def all_of(name: str) -> str:
+        return ", ".join(dict.fromkeys(str(run.attrs[name]) for run in report.runs if name in run.attrs))
+
+    statuses = [run.status for run in report.runs]
+    status = (
+        ", ".join(f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses))
+        if len(statuses) > 1
+        else statuses[0]
+    )
+    made = sorted(str(run.attrs.get("created", ""))[:16].replace("T", " ") for run in report.runs)
+    sizes = [f"{name} {all_of(name)}" for name in ("n", "p", "k") if all_of(name)]
+    return " · ".join(
+        part for part in (all_of("model"), all_of("data"), ", ".join(sizes), status, made[0]) if part
+    )
+
+
+def sections(report: Report) -> list[Section]:
+    """All sections; those that have nothing to show are left out."""
+    many = len(report.runs) > 1
+    parts = [
+        Section("What differs", _what_differs(report) if many else []),
+        Section("Runs" if many else "Result", [_table(report), *_notes(report)]),
+        Section("Filters", [_gallery(report)] if any(run.filters is not None for run in report.runs) else []),
+        Section("Curves", charts.curves(report)),
+        Section("Standard deviations", charts.spectra(report)),
+        Section("Verdicts", _trust(report)),
+        Section("Agreement between runs", _agreement(report) if many else []),
+        Section("Configuration", _configuration(report)),
+    ]
+    return [part for part in parts if part.blocks]
+
+
+def _what_differs(report: Report) -> list[Any]:
+    if not report.settings:
+        return [Text("All runs have the same configuration.")]
+    rows = []
+    for name, row in report.settings.items():
+        values = list(dict.fromkeys(row))
+        few = ", ".join(values[:12]) + (f", … ({len(values)} values)" if len(values) > 12 else "")
+        rows.append([Cell(name), Cell(few)])
+    return [Table("Settings that are not the same in all runs", ["setting", "values"], rows, sortable=False)]
+
+
+def _notes(report: Report) -> list[Any]:
+    notes = [Text(f"Left out: {words}") for words in report.left_out]
+    if len(report.drawn) < len(report.runs):
+        notes.append(
+            Text(
+                f"Below, {len(report.drawn)} of the {len(report.runs)} runs are drawn, spread evenly over the table."
+            )
+        )
+    return notes
+
+
+def _table(report: Report) -> Table:
+    swept = list(report.settings)
+    columns: dict[str, list[Any]] = {
+        "run": [
+            Cell(str(i + 1), i + 1, f"#run-{i + 1}" if i in report.drawn else "")
+            for i in range(len(report.runs))
+        ],
+        "name": [Cell(short(run)) for run in report.runs],
+        **{name: report.settings[name] for name in swept},
+        "status": [run.status for run in report.runs],
+        "loss": [last_value(run, "loss") for run in report.runs],
+        **{words: [scalar(run, name) for run in report.runs] for words, name in METRICS.items()},
+        "seconds": [float(run.attrs.get("wall_seconds", math.nan)) for run in report.runs],
+    }
+    for name in ("loss", *METRICS, "seconds"):
+        if all(math.isnan(value) for value in columns[name]):
+            del columns[name]
+    if len(report.runs) == 1:
+        del columns["run"]
+        cells = [[Cell(name), Cell.of(row[0])] for name, row in columns.items()]
+        return Table("Status and metrics", ["", "value"], cells, sortable=False)
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Table(
+        "Choose a column's name to sort by it, a run's number to see more of it", list(columns), rows
+    )
+
+
+def _gallery(report: Report) -> Gallery:
+    grids = _grids(report)
+    axes, keys = axes_of(
+        {n: [row[i] for i in report.drawn] for n, row in report.settings.items()}, len(report.drawn)
+    )
+    panels = []
+    for i, key in zip(report.drawn, keys, strict=True):
+        run = report.runs[i]
+        many = len(report.runs) > 1
+        heading = f"{i + 1}: {report.named(i)}" if many else _shown(run)
+        caption = f"{_shown(run)}. {_figures(run)}" if many else _figures(run)
+        picture: Any = Text(f"This run has no filters (status {run.status}).")
+        if i in grids:
+            picture = Picture(grids[i], "", caption, svg=True)
+        panels.append(Panel(key, heading, [picture], i + 1))
+    return Gallery(axes if len(panels) > 1 else [], panels)
+
+
+def _grids(report: Report) -> dict[int, str]:
+    """The filters of each run as SVG, so few and coarse that all of them stay within the budget."""
+    having = [i for i in report.drawn if report.runs[i].filters is not None]
+
+    def grid(i: int, most: int, palette: int | None) -> str:
+        run = report.runs[i]
+        shape = run.patch_shape
+        assert run.filters is not None  # chosen above
+        return filter_grid(run.filters, run.sigma, None if shape is None else tuple(shape), most, palette)  # type: ignore[arg-type]
+
+    size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
+    return {i: grid(i, *size) for i in having}
+
+
+def _shown(run: Run) -> str:
+    k = 0 if run.filters is None else run.filters.shape[1]
+    if run.patch_shape is None:
+        return f"Weights of {k} filters"
+    return f"{k} filters, each scaled by its largest weight; zero is mid-grey, σ below"
+
+
+def _figures(run: Run) -> str:
+    values = {
+        "loss": last_value(run, "loss"),
+        **{words: scalar(run, name) for words, name in METRICS.items()},
+    }
+    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if not math.isnan(value))
+
+
+def _trust(report: Report) -> list[Any]:
+    blocks: list[Any] = []
+    for i in report.drawn:
+        found = verdicts(report.runs[i])
+        if not found:
+            continue
+        if len(report.runs) == 1:
+            blocks.append(Verdicts(found))
+        else:
+            blocks.append(
+                Details(f"{i + 1}: {report.named(i)}", [Verdicts(found)], opened=len(report.drawn) <= 8)
+            )
+    if not any(certificate(report.runs[i].evaluation) for i in report.drawn):
+        blocks.append(
+            Text("Which axes are identified is not stored: `sigmapca evaluate RUN --certificate` adds it.")
+        )
+    return blocks
+
+
+def _agreement(report: Report) -> list[Any]:
+    from sigmapca_cli.evaluation.compare import compare
+
+    having = [i for i in report.drawn if report.runs[i].filters is not None]
+    sizes = {len(report.runs[i].filters) for i in having}  # type: ignore[arg-type]
+    if not 2 <= len(having) <= MOST_COMPARED or len(sizes) > 1:
+        return []
+    found = compare([report.runs[i] for i in having])
+    assert found.agreement is not None and found.chance is not None  # the sizes are alike
+    numbers = [str(i + 1) for i in having]
+    rows = [
+        [
+            Cell(f"{i + 1}: {report.named(i)}"),
+            *(Cell(f"{v:.3f}", float(v), tint=max(float(v), 0.0)) for v in row),
+        ]
+        for i, row in zip(having, found.agreement, strict=True)
+    ]
+    caption = f"Mean |cos| of matched filters; chance gives {found.chance:.2f}"
+    blocks: list[Any] = [Table(caption, ["run", *numbers], rows, sortable=False)]
+    if found.stability is not None:
+        good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
+        words = f"{good} of {all_} components come back in every run (mean stability index {found.stability.mean:.3f})"
+        blocks.append(Verdicts([Verdict(words)]))
+    return blocks
+
+
+def _configuration(report: Report) -> list[Any]:
+    blocks: list[Any] = []
+    for i in report.drawn:
+        run = report.runs[i]
+        facts = [(name, run.attrs.get(name)) for name in FACTS]
+        table = Table(
+            "Where it came from",
+            ["", "value"],
+            [
+                [Cell(name.replace("_", " ")), Cell(str(value))]
+                for name, value in facts
+                if value not in (None, "")
+            ],
+            sortable=False,
+        )
+        single = len(report.runs) == 1
+        summary = short(run) if single else f"{i + 1}: {report.named(i)}"
+        blocks.append(Details(summary, [table, Code(run.config_yaml)], f"run-{i + 1}", opened=single))
+    return blocks
+
+
+FACTS = (
+    "command", "created", "finished", "hostname", "device", "threads", "seed", "config_hash", "data_hash",
+    "sigmapca_version", "git_commit", "torch_version", "numpy_version", "platform",
+)  # fmt: skip

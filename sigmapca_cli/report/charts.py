@@ -1,0 +1,81 @@
+"""The charts of a report: loss and MCC over the steps, σ over the components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sigmapca_cli.report.page import Picture, Pictures
+from sigmapca_cli.report.svg import Series, colours, line_chart, thinned
+
+if TYPE_CHECKING:
+    from sigmapca_cli.report.build import Report
+
+CURVES = {"loss": "loss", "mcc": "MCC", "gradient_norm": "gradient norm", "agreement": "agreement"}
+MOST_NAMED = 12
+
+
+def curves(report: Report) -> list[Any]:
+    """One chart a logged metric, a line a run."""
+    palette = colours(len(report.drawn))
+    pictures = []
+    for name, words in CURVES.items():
+        lines = []
+        for i, colour in zip(report.drawn, palette, strict=True):
+            metrics = report.runs[i].metrics
+            if name in metrics:
+                x, y = thinned(metrics["step"], metrics[name])
+                if len(y):
+                    lines.append(Series(x, y, colour, report.named(i), i + 1))
+        if lines:
+            bounded = name in ("mcc", "agreement") and all(
+                0 <= line.y.min() <= line.y.max() <= 1 for line in lines
+            )
+            chart = line_chart(lines, "step", words, (0.0, 1.02) if bounded else None)
+            pictures.append(Picture(chart, "", svg=True))
+    return [Pictures(pictures, legend(report, palette))] if pictures else []
+
+
+def spectra(report: Report) -> list[Any]:
+    """σ of every run, and that of linear PCA where the runs share their data, as rings."""
+    palette = colours(len(report.drawn))
+    lines = []
+    for i, colour in zip(report.drawn, palette, strict=True):
+        sigma = report.runs[i].sigma
+        if sigma is not None and len(sigma):
+            lines.append(_over_components(sigma, colour, report.named(i), i + 1))
+    if not lines:
+        return []
+    rings = _pca(report)
+    values = np.concatenate([line.y for line in lines])
+    log = bool(values.min() > 0 and values.max() > 10 * values.min()) and (rings is None or rings.y.min() > 0)
+    chart = line_chart(lines, "component", "σ", log=log, rings=rings)
+    caption = "Rings: linear PCA." if rings else ""
+    return [Pictures([Picture(chart, "", caption, svg=True)], legend(report, palette))]
+
+
+def _over_components(sigma: np.ndarray, colour: str, words: str, run: int | None) -> Series:
+    return Series(
+        np.arange(1, len(sigma) + 1.0), np.asarray(sigma, dtype=float), colour, words, run, len(sigma) <= 40
+    )
+
+
+def _pca(report: Report) -> Series | None:
+    stored = [report.runs[i].evaluation.get("pca_sigma") for i in report.drawn]
+    having = [values for values in stored if values is not None]
+    longest = max(having, key=len, default=None)
+    if longest is None or not all(
+        np.allclose(values, longest[: len(values)], rtol=1e-3) for values in having
+    ):
+        return None
+    return _over_components(longest, "", "linear PCA", None)
+
+
+def legend(report: Report, palette: list[str]) -> list[tuple[str, str]]:
+    """Which colour is which run: all of few runs, of many the first, the middle and the last."""
+    if len(report.runs) == 1:
+        return []
+    count = len(report.drawn)
+    chosen = range(count) if count <= MOST_NAMED else (0, count // 2, count - 1)
+    return [(palette[j], report.named(report.drawn[j])) for j in chosen]

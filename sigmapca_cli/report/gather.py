@@ -1,0 +1,106 @@
+"""What a report needs to know about its runs, and which settings its sliders move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.report.page import Axis, number
+from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
+from sigmapca_cli.runs.read import Run, is_run_folder
+
+MOST_AXES = 3
+
+
+def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """The runs meant by the names, whatever their status, and what was left out, in words.
+
+    A folder of runs, such as a sweep, stands for all in it. InputError when there is no run at all.
+    """
+    runs: list[Run] = []
+    left_out: list[str] = []
+    for name in names:
+        folder = Path(name)
+        if folder.is_dir() and not is_run_folder(folder):
+            for found in find_runs(folder):
+                if found.status == UNREADABLE:
+                    left_out.append(found.error)
+                else:
+                    runs.append(Run.open(found.folder))
+        else:
+            runs.append(Run.open(resolve(name)))
+    unique = list({run.folder.resolve(): run for run in runs}.values())
+    if not unique:
+        raise InputError(f"no run to report in {', '.join(names)}" + (f": {left_out[0]}" if left_out else ""))
+    return in_order(unique), left_out
+
+
+def in_order(runs: list[Run]) -> list[Run]:
+    """The jobs of a sweep by their number, not 1, 10, 11, 2; others as they come."""
+    if len({run.folder.resolve().parent for run in runs}) == 1 and all(run.name.isdigit() for run in runs):
+        return sorted(runs, key=lambda run: int(run.name))
+    return runs
+
+
+def short(run: Run) -> str:
+    """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
+    return run.name if len(run.name) > 8 else f"{run.folder.resolve().parent.name}/{run.name}"
+
+
+def last_value(run: Run, name: str) -> float:
+    """The last finite value of a logged metric, nan without one."""
+    for value in reversed(run.metrics.get(name, [])):
+        if math.isfinite(value):
+            return float(value)
+    return math.nan
+
+
+def scalar(run: Run, name: str) -> float:
+    """A metric of the evaluation, nan without one."""
+    value = run.evaluation.get(name, math.nan)
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def axes_of(settings: Mapping[str, Sequence[str]], runs: int) -> tuple[list[Axis], list[tuple[int, ...]]]:
+    """The sliders for settings {name: a value a run}, and where on them each run is.
+
+    Settings that change together count as one. Where the settings do not tell the runs apart, or fill less than half
+    of the grid that they span, one slider moves over the runs instead.
+    """
+    chosen: dict[tuple[int, ...], Axis] = {}
+    for name in sorted(settings, key=_plainness):
+        values = ordered(settings[name])
+        codes = tuple(values.index(value) for value in settings[name])
+        # Two settings that split the runs alike are one, whatever the order of their values.
+        if _split(codes) not in {_split(other) for other in chosen}:
+            chosen[codes] = Axis(name.removesuffix(".name"), values)
+    keys = list(zip(*chosen, strict=True))
+    spanned = math.prod(len(axis.values) for axis in chosen.values())
+    if chosen and len(chosen) <= MOST_AXES and len(set(keys)) == runs and 2 * runs >= spanned:
+        return list(chosen.values()), keys
+    names = [", ".join(f"{axis.name} {axis.values[c[i]]}" for c, axis in chosen.items()) for i in range(runs)]
+    one = Axis(
+        "run", [f"{i + 1}" + (f": {name}" if name and len(name) < 40 else "") for i, name in enumerate(names)]
+    )
+    return [one], [(i,) for i in range(runs)]
+
+
+def ordered(values: Sequence[str]) -> list[str]:
+    """Distinct values: numbers by size, words as they come."""
+    distinct = list(dict.fromkeys(values))
+    numbers = [number(value) for value in distinct]
+    if any(value is None for value in numbers):
+        return distinct
+    return sorted(distinct, key=float)
+
+
+def _split(codes: tuple[int, ...]) -> tuple[int, ...]:
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(code, len(first)) for code in codes)
+
+
+def _plainness(name: str) -> tuple[int, int, str]:
+    """Sorts the knobs of the top level first, then the names of groups: model.name before model.objective."""
+    return name.count("."), 0 if name.endswith(".name") else 1, name

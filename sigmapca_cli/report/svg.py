@@ -1,0 +1,181 @@
+"""Line charts as SVG elements, which follow the page's colours in light and dark and stay sharp at any width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+WIDTH, HEIGHT = 420, 260
+LEFT, RIGHT, TOP, BOTTOM = 54, 10, 12, 38
+MOST_POINTS = 150
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: x, y (n,), its CSS colour, its words, and the number of the run that it belongs to."""
+
+    x: Array
+    y: Array
+    colour: str
+    words: str = ""
+    run: int | None = None
+    dots: bool = False
+
+
+def escape(text: Any) -> str:
+    """Text for SVG or HTML."""
+    from markupsafe import escape as escaped
+
+    return str(escaped(str(text)))
+
+
+def colours(n: int) -> list[str]:
+    """n colours in order, blue to vermilion: apart for the colour-blind, visible on white and on black."""
+    stops = np.array([[0, 114, 178], [150, 95, 175], [213, 94, 0]], dtype=float)
+    at = np.linspace(0, 2, n) if n > 1 else np.zeros(n)
+    rgb = np.stack([np.interp(at, [0, 1, 2], stops[:, c]) for c in range(3)], axis=1)
+    return ["#" + "".join(f"{round(v):02x}" for v in row) for row in rgb]
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Round numbers within [low, high], at most about `most`, a step of 1, 2 or 5 times a power of ten."""
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(s * power for s in (1, 2, 5, 10) if s * power >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Powers of ten within [low, high]; with fewer than two, also 2 and 5 times them."""
+    powers = [10.0**e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    inside = [v for v in powers if low <= v <= high]
+    if len(inside) >= 2:
+        return inside[:: math.ceil(len(inside) / 6)]
+    return [v for p in powers for v in (p, 2 * p, 5 * p) if low <= v <= high]
+
+
+def label(value: float) -> str:
+    """A tick's number: 2,000, 0.05, 1e-06."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-4:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.6g}"
+
+
+def limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
+    """The range of y. Where there are many points, one in two hundred at either end may lie outside."""
+    lows, highs = [], []
+    for line in series:
+        many = len(line.y) > 40
+        lows.append(min(np.percentile(line.y, 0.5) if many else line.y.min(), line.y[-1]))
+        highs.append(np.percentile(line.y, 99.5) if many else line.y.max())
+    low, high = float(min(lows)), float(max(highs))
+    if log:
+        return low / 1.2, high * 1.2
+    pad = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - pad, high + pad
+
+
+def line_chart(
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    y_limits: tuple[float, float] | None = None,
+    log: bool = False,
+    rings: Series | None = None,
+) -> str:
+    """SVG of lines over one pair of axes; `rings` are drawn as open circles; the log scale is for positive y only."""
+    drawn = [*series, *([rings] if rings else [])]
+    low, high = y_limits or limits(drawn, log)
+    left, right = (float(f([f(line.x) for line in drawn])) for f in (np.min, np.max))
+    if right == left:
+        left, right = left - 0.5, right + 0.5
+    down, up = (math.log(low), math.log(high)) if log else (low, high)
+
+    def at_x(x: ArrayLike) -> Array:
+        return LEFT + (np.asarray(x, dtype=float) - left) / (right - left) * (WIDTH - LEFT - RIGHT)
+
+    def at_y(y: ArrayLike) -> Array:
+        value = np.asarray(y, dtype=float)
+        height = ((np.log(value) if log else value) - down) / (up - down)
+        return HEIGHT - BOTTOM - np.clip(height, -0.02, 1.02) * (HEIGHT - TOP - BOTTOM)
+
+    parts = _axes(ticks(left, right), decades(low, high) if log else ticks(low, high), at_x, at_y)
+    parts += [
+        f'<text class="label" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">'
+        f"{escape(x_label)}</text>",
+        f'<text class="label" transform="translate(11 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y_label)}</text>',
+    ]
+    for line in series:
+        parts += _line(line, at_x(line.x), at_y(line.y))
+    if rings:
+        parts += [
+            f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+            for x, y in zip(at_x(rings.x), at_y(rings.y), strict=True)
+        ]
+    words = f"{y_label} over {x_label}" + (f", {len(series)} lines" if len(series) > 1 else "")
+    return (
+        f'<svg class="chart{" many" if len(series) > 1 else ""}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(words)}" font-size="12">{"".join(parts)}</svg>'
+    )
+
+
+def _axes(x_ticks: list[float], y_ticks: list[float], at_x: Any, at_y: Any) -> list[str]:
+    floor, end = HEIGHT - BOTTOM, WIDTH - RIGHT
+    parts = []
+    for value in y_ticks:
+        y = float(at_y(value))
+        parts.append(f'<path class="rule" d="M{LEFT} {y:.1f}H{end}"/>')
+        parts.append(
+            f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label(value)}</text>'
+        )
+    for value in x_ticks:
+        x = float(at_x(value))
+        parts.append(f'<path class="axis" d="M{x:.1f} {floor}v4"/>')
+        anchor = "end" if x > end - 8 else "middle"
+        parts.append(
+            f'<text class="tick" x="{x:.1f}" y="{floor + 17}" text-anchor="{anchor}">{label(value)}</text>'
+        )
+    return [*parts, f'<path class="axis" d="M{LEFT} {TOP}V{floor}H{end}"/>']
+
+
+def _line(line: Series, x: Array, y: Array) -> list[str]:
+    run = "" if line.run is None else f' data-run="{line.run}"'
+    title = f"<title>{escape(line.words)}</title>" if line.words else ""
+    parts = []
+    if len(x) > 1:
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        parts.append(
+            f'<polyline class="series" stroke="{line.colour}"{run} points="{points}">{title}</polyline>'
+        )
+    if line.dots or len(x) == 1:
+        parts += [
+            f'<circle class="dot" fill="{line.colour}"{run} cx="{a:.1f}" cy="{b:.1f}" r="2.6"/>'
+            for a, b in zip(x, y, strict=True)
+        ]
+    return parts
+
+
+def thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Finite points, more than 200 as their running mean, then at most `MOST_POINTS` of them, the last included."""
+    from sigmapca_cli.figures.curves import running_mean
+
+    good = np.isfinite(x) & np.isfinite(y)
+    x, y = np.asarray(x, dtype=float)[good], np.asarray(y, dtype=float)[good]
+    if len(y) > 200:
+        window = len(y) // 50
+        y = running_mean(y, window)
+        x = x[window // 2 : window // 2 + len(y)]
+    keep = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_POINTS)).round().astype(int))
+    return x[keep], y[keep]
