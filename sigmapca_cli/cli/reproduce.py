@@ -1,0 +1,31 @@
+"""`sigmapca reproduce NAME…`: the paper's figures and tables, each with verdicts on its claims."""
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("reproduce", help="Reproduce the paper's figures and tables, with a verdict on every claim.")(
+        reproduce
+    )
+
+
+def reproduce(
+    names: list[str] = typer.Argument(None, metavar="[NAME]...", help="Experiments; --list shows them."),
+    everything: bool = typer.Option(False, "--all", help="All of them."),
+    listing: bool = typer.Option(False, "--list", help="List the experiments."),
+    data: str = typer.Option(
+        None, "--data", metavar="WHICH", help="Images: cifar10, natural (no download; with --quick), mnist."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="A small version: few images, few steps."),
+    jobs: int = typer.Option(0, "--jobs", "-j", min=0, help="Runs side by side; 0: one a core."),
+    recipe: str = typer.Option("default", "--recipe", metavar="WHOSE", help="default (ours), paper, both."),
+    write_docs: bool = typer.Option(False, "--write-docs", help="Write docs/reproduction.md as well."),
+) -> None:
+    """Run what is missing, draw, judge, and write outputs/reproduce/."""
+    from sigmapca_cli.reproduce import command
+
+    if listing:
+        command.list_experiments()
+        return
+    command.main(list(names or []), everything, data, quick, jobs, recipe, write_docs)

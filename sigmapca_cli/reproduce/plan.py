@@ -1,0 +1,113 @@
+"""What an experiment is made of: panels (what is run), claims (what is judged), and how its figure is drawn."""
+
+from __future__ import annotations
+
+import operator
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sigmapca_cli.reproduce.results import Results
+
+RELATIONS: dict[str, Callable[[float, float], bool]] = {
+    "≥": operator.ge,
+    "≤": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+QUICK_IMAGES = 80
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What was asked of the command: whose recipe, which images, and whether a small version is enough."""
+
+    recipe: str = "default"  # default | paper
+    data: str = "cifar10"  # natural | cifar10 | mnist
+    quick: bool = False
+    extra: tuple[str, ...] = ()  # further overrides of every run; tests make runs tiny with them
+
+    @property
+    def faithful(self) -> bool:
+        """Whether losses can be compared with those of the authors' own runs."""
+        return self.recipe == "paper" and not self.quick and not self.extra
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One run: `key` names it in claims, `overrides` are put on top of `experiment=NAME`."""
+
+    key: str
+    caption: str
+    overrides: tuple[str, ...] = ()
+    shown: bool = True  # False: run for a claim only
+    mnist: bool = False  # on MNIST, whatever the other panels are on
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper: it holds where `value RELATION threshold`."""
+
+    text: str
+    measure: str
+    relation: str
+    threshold: float
+    value: Callable[[Results], float]
+    recorded: bool = False  # a loss of the authors' own runs: judged with their recipe and images only
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of the paper."""
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    claims: tuple[Claim, ...]
+    draw: Callable[[Results], Figure]
+    images: bool = True  # its panels are on image patches, so that --data and --quick apply
+    ours: tuple[
+        str, ...
+    ] = ()  # overrides of recipe=default, where the experiment file holds the authors' own
+
+    def overrides(self, panel: Panel, setting: Setting) -> list[str]:
+        """What `sigmapca train` is given for a panel."""
+        found = [f"experiment={self.name}", f"recipe={setting.recipe}"]
+        if setting.recipe == "default":
+            found += self.ours
+        if self.images:
+            found += images(panel, setting)
+        return [*found, *panel.overrides, *setting.extra]
+
+    def command(self, panel: Panel, setting: Setting) -> str:
+        """The command that runs one panel alone."""
+        return shlex.join(["sigmapca", "train", *self.overrides(panel, setting)])
+
+
+def images(panel: Panel, setting: Setting) -> list[str]:
+    """Which images: the first 500, or a random handful where a quick look is enough."""
+    kind = "mnist" if panel.mnist else setting.data
+    found = [f"data={kind}"]
+    if kind == "mnist":
+        # The test set is the part of MNIST that is most often at hand; any 500 digits do.
+        found.append("data.split=test")
+    if setting.data == "natural" and kind != "natural":
+        found.append("data.offline=true")
+    if setting.quick:
+        # Neighbouring tiles of one photograph are much alike.
+        found += [f"data.images={QUICK_IMAGES}", "data.select=random"]
+    return found
+
+
+def halves(key: str, *overrides: str) -> tuple[Panel, Panel]:
+    """Two runs on disjoint halves of the images from different random numbers, as many steps as a whole run."""
+    longer = () if any(o.startswith("epochs=") for o in overrides) else ("epochs=6",)
+    return (
+        Panel(f"{key}/even", f"{key}, even images", (*overrides, *longer, "data.half=even", "seed=1"), False),
+        Panel(f"{key}/odd", f"{key}, odd images", (*overrides, *longer, "data.half=odd", "seed=2"), False),
+    )

@@ -1,0 +1,30 @@
+"""All experiments by name, in the order of the paper."""
+
+from __future__ import annotations
+
+from sigmapca_cli.config import nearest
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables
+from sigmapca_cli.reproduce.plan import Experiment
+
+ORDER = (
+    "cifar-filters", "signals-orthogonal", "signals-non-orthogonal", "signals-same-variance",
+    "signals-distinct-variance", "zca-whitened", "rotational-indeterminacy", "trainable-sigma", "input-scale",
+    "tanh-scale", "latent-reconstruction", "asymmetric", "first-64", "rica-input-scale", "rica-beta",
+    "points-uniform", "points-laplace", "linear-summary", "nonlinear-summary",
+)  # fmt: skip
+
+_FOUND = {
+    experiment.name: experiment
+    for family in (images, settings, losses, signals, points, tables)
+    for experiment in family.EXPERIMENTS
+}
+EXPERIMENTS: dict[str, Experiment] = {name: _FOUND[name] for name in ORDER}
+
+
+def pick(names: list[str]) -> list[Experiment]:
+    """The experiments with these names; InputError names the nearest one."""
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise InputError(f"no experiment {name!r}{nearest(name, EXPERIMENTS)} (--list shows all)")
+    return [EXPERIMENTS[name] for name in dict.fromkeys(names)]

@@ -1,0 +1,108 @@
+"""The two summary tables: every method of the catalogue on the same patches."""
+
+from __future__ import annotations
+
+from sigmapca_cli.methods.catalogue import CATALOGUE, LINEAR, NONLINEAR
+from sigmapca_cli.reproduce import draw
+from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel
+
+LINEAR_ROWS = [row.name for row in CATALOGUE.values() if row.family == LINEAR]
+NONLINEAR_ROWS = [row.name for row in CATALOGUE.values() if row.family == NONLINEAR]
+SUBSPACE_ONLY = ("linear_ae", "subspace")
+CONTROLS = ("nlpca_conventional", "nlpca_trainable_no_sg")
+ALIGNED = 0.9
+
+
+def row_panel(number: int, name: str, *more: str) -> Panel:
+    """One row of a table."""
+    return Panel(name, f"{number}: {name}", (f"model={name}", *more))
+
+
+def finds_eigenvectors(name: str) -> Claim:
+    """A method that aligns its axes."""
+    return Claim(
+        f"{name} finds the eigenvectors",
+        "matched |cos| with the eigendecomposition",
+        "≥",
+        ALIGNED,
+        lambda r: r.agreement(name, "pca_svd"),
+    )
+
+
+def finds_subspace(name: str) -> tuple[Claim, Claim]:
+    """A method that finds the subspace and no axes in it."""
+    return (
+        Claim(
+            f"{name} finds the PCA subspace",
+            "explained variance over that of PCA",
+            "≥",
+            0.99,
+            lambda r: r.ratio(name, "pca_svd", "explained_variance"),
+        ),
+        Claim(
+            f"{name} leaves the axes arbitrary",
+            "matched |cos| with the eigenvectors, less that of random axes in the subspace",
+            "≤",
+            0.1,
+            lambda r: r.agreement(name, "pca_svd") - r.subspace_chance("pca_svd"),
+        ),
+    )
+
+
+LINEAR_SUMMARY = Experiment(
+    "linear-summary",
+    "Table: summary of linear PCA methods",
+    "The fourteen linear methods, from a random start: a start at the eigenvectors would prove nothing.",
+    tuple(
+        row_panel(i, name, *(() if name == "pca_svd" else ("init=orthogonal",)))
+        for i, name in enumerate(LINEAR_ROWS, 1)
+    ),
+    (
+        *(claim for name in SUBSPACE_ONLY for claim in finds_subspace(name)),
+        *(finds_eigenvectors(n) for n in LINEAR_ROWS if n not in (*SUBSPACE_ONLY, "pca_svd")),
+    ),
+    draw.grid_of(4),
+)
+
+
+def separates(name: str) -> Claim:
+    """A method that finds components less Gaussian than linear PCA's."""
+    return Claim(
+        f"{name} separates",
+        "mean negentropy over that of linear PCA",
+        "≥",
+        1.02,
+        lambda r: r.ratio(name, "pca", "negentropy"),
+    )
+
+
+def fails(name: str) -> Claim:
+    """A negative control, which should find nothing."""
+    return Claim(
+        f"{name} finds no meaningful filters",
+        "matched |cos| with the main method, less that of random axes in one subspace",
+        "≤",
+        0.1,
+        lambda r: r.agreement(name, "nlpca") - r.subspace_chance("nlpca"),
+    )
+
+
+NONLINEAR_SUMMARY = Experiment(
+    "nonlinear-summary",
+    "Table: summary of nonlinear PCA methods",
+    "The twenty-four nonlinear methods; rows 1 and 2 are negative controls and start at random.",
+    (
+        *(
+            row_panel(i, name, *(("init=orthogonal",) if name in CONTROLS else ()))
+            for i, name in enumerate(NONLINEAR_ROWS, 1)
+        ),
+        Panel("pca", "", ("model=pca_svd",), shown=False),
+    ),
+    (
+        *(fails(name) for name in CONTROLS),
+        *(separates(name) for name in NONLINEAR_ROWS if name not in CONTROLS),
+    ),
+    draw.grid_of(4),
+)
+
+EXPERIMENTS = (LINEAR_SUMMARY, NONLINEAR_SUMMARY)

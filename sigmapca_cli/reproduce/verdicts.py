@@ -1,0 +1,174 @@
+"""Judge the claims of an experiment, draw it, and write the files of its folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli import __version__
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.figures.save import save
+from sigmapca_cli.reproduce.engine import Outcome, short
+from sigmapca_cli.reproduce.plan import RELATIONS, Claim, Experiment, Setting
+from sigmapca_cli.reproduce.results import Missing, Results
+from sigmapca_cli.runs.read import Run
+
+Verdict = dict[str, Any]
+NUMBERS = (
+    "explained_variance", "reconstruction_error", "orthogonality_error", "correlation", "mcc", "steps",
+    "relative_gradient", "converged",
+)  # fmt: skip
+
+
+def folder_of(root: Path, name: str, recipe: str) -> Path:
+    """outputs/reproduce/NAME for our recipe, and paper/ in it for the authors' own."""
+    return root / name / "paper" if recipe == "paper" else root / name
+
+
+def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], root: Path) -> list[Verdict]:
+    """Open the runs, judge every claim, and write figure.png, figure.pdf, numbers.csv and verdicts.json."""
+    runs, problems = {}, {}
+    for outcome in outcomes:
+        if outcome.problem:
+            problems[outcome.task.key] = outcome.problem
+        else:
+            runs[outcome.task.key] = Run.open(outcome.folder)
+    results = Results(experiment, setting, runs, problems)
+    folder = folder_of(root, experiment.name, setting.recipe)
+    folder.mkdir(parents=True, exist_ok=True)
+    verdicts = [judge(claim, results) for claim in experiment.claims if applies(claim, setting)]
+    save(experiment.draw(results), folder / "figure", dpi=110)
+    write(folder / "numbers.csv", numbers(results))
+    write(folder / "verdicts.json", json.dumps(report(results, verdicts), indent=1, ensure_ascii=False))
+    return verdicts
+
+
+def applies(claim: Claim, setting: Setting) -> bool:
+    """Losses of the authors' own runs are compared with their recipe on their images only."""
+    return not claim.recorded or (setting.faithful and setting.data == "cifar10")
+
+
+def judge(claim: Claim, results: Results) -> Verdict:
+    """One claim: its value, and whether it held; None where a run it needs is missing."""
+    verdict: Verdict = {
+        "claim": claim.text,
+        "measure": claim.measure,
+        "relation": claim.relation,
+        "threshold": claim.threshold,
+        "value": None,
+        "held": None,
+    }
+    try:
+        value = claim.value(results)
+    except Missing as missing:
+        return {**verdict, "note": str(missing)}
+    except KeyError as missing:
+        return {**verdict, "note": f"not measured by this run: {missing.args[0]}"}
+    if not math.isfinite(value):
+        return {**verdict, "held": False, "note": "the value is not finite"}
+    held = RELATIONS[claim.relation](value, claim.threshold)
+    return {**verdict, "value": float(value), "held": bool(held)}
+
+
+def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
+    """What verdicts.json holds."""
+    experiment, setting = results.experiment, results.setting
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "caption": experiment.caption,
+        "recipe": setting.recipe,
+        "data": setting.data if experiment.images else "synthetic",
+        "quick": setting.quick and experiment.images,
+        "command": command(experiment, setting),
+        "version": __version__,
+        "verdicts": verdicts,
+        "failed": results.problems,
+    }
+
+
+def command(experiment: Experiment, setting: Setting) -> str:
+    """The command that makes this figure alone."""
+    words = ["sigmapca", "reproduce", experiment.name]
+    if experiment.images:
+        words += ["--data", setting.data]
+        words += ["--quick"] if setting.quick else []
+    return " ".join([*words, "--recipe", setting.recipe])
+
+
+def numbers(results: Results) -> str:
+    """One line a run: what was run, and what came out."""
+    text = io.StringIO()
+    names = ("panel", "loss", *NUMBERS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([*names, "run", "command", "problem"])
+    for panel in results.experiment.panels:
+        where = results.experiment.command(panel, results.setting)
+        if panel.key not in results.runs:
+            table.writerow([panel.key, *[""] * (len(names) - 1), "", where, results.problems.get(panel.key)])
+            continue
+        run = results.runs[panel.key]
+        row = [panel.key, *(shown(value) for value in values(results, panel.key))]
+        table.writerow([*row, short(str(run.folder)), where, ""])
+    return text.getvalue()
+
+
+def values(results: Results, key: str) -> list[Any]:
+    """The figures of one run, in the order of the table."""
+    found = results.run(key).evaluation
+    sigma = results.run(key).sigma
+    trained = "loss" in results.run(key).metrics
+    return [
+        results.loss(key) if trained else None,
+        *(found.get(name) for name in NUMBERS),
+        np.mean(found["kurtosis"]),
+        np.mean(found["negentropy"]),
+        *((sigma[0], sigma[-1]) if sigma is not None else (None, None)),
+    ]
+
+
+def shown(value: Any) -> str:
+    """A number to six figures; nothing for what is not there."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    number = float(value)
+    return f"{number:.6g}" if math.isfinite(number) else ""
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file in one step."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_reports(root: Path, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """{(experiment, recipe): what verdicts.json holds}, of all that have been run."""
+    found = {}
+    for name in names:
+        for recipe in ("default", "paper"):
+            path = folder_of(root, name, recipe) / "verdicts.json"
+            if path.exists():
+                try:
+                    found[name, recipe] = json.loads(path.read_text(encoding="utf-8"))
+                except ValueError as problem:
+                    raise InputError(f"{path}: not JSON ({problem}); run the experiment again") from None
+    return found
+
+
+def held(verdicts: list[Verdict]) -> tuple[int, int, int]:
+    """(held, not held, not measured)."""
+    marks = [verdict["held"] for verdict in verdicts]
+    return marks.count(True), marks.count(False), marks.count(None)
