@@ -179,6 +179,10 @@ def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     """W = P R by Newton steps on the rotation group."""
     from sigmapca_cli.solvers.newton import solve
 
+    if P.shape[1] == 1:
+        # One axis has nothing to turn against: it is the principal one, whatever a.
+        model.n_iter_, model.converged_, model.a_ = 1, True, np.array([_one_a(model, centred @ P)])
+        return P
     result = solve(
         centred @ P,
         a=model.a,
@@ -189,6 +193,17 @@ def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     )
     model.n_iter_, model.converged_, model.a_ = result.iterations, result.converged, result.a
     return P @ result.R
+
+
+def _one_a(model: SigmaPCA, y: np.ndarray) -> float:
+    """The a of a single component: the one given, or by the sign of its kurtosis."""
+    from sigmapca_cli.evaluation.metrics import kurtosis
+
+    if model.a == "auto":
+        return 3.0 if kurtosis(y)[0] > 0 else 0.8
+    if isinstance(model.a, str) or not model.a > 0:
+        raise InputError(f"a={model.a!r}: must be a positive number, or auto")
+    return float(model.a)
 
 
 def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
