@@ -35,4 +35,15 @@ def build(data_cfg: Any) -> "Source":
     if name in WITHOUT_FILES and getattr(data_cfg, "path", None) is not None:
         raise InputError(f"data={name} reads no file: for data.path= use data=array, images or cifar10")
     module, function = BUILDERS[name].split(":")
-    return getattr(import_module(module), function)(data_cfg)
+    builder = getattr(import_module(module), function)
+    if name not in ("cifar10", "cifar100", "mnist") or data_cfg.path is not None:
+        return builder(data_cfg)
+    from sigmapca_cli.sources.prepared import load
+    from sigmapca_cli.sources.reuse import reusable, with_near_misses
+
+    if (made := reusable(data_cfg)) is not None:
+        return load(made, data_cfg)
+    try:
+        return builder(data_cfg)
+    except InputError as problem:
+        raise with_near_misses(data_cfg, problem) from None

@@ -21,6 +21,17 @@ def test_extract_patches_from_real_cifar(sigmapca, shared_data, tmp_path):
         assert tuple(file["filters"].attrs["patch_shape"]) == (11, 11, 3)
 
 
+def test_train_uses_what_was_extracted(sigmapca, shared_data, tmp_path):
+    path = f"data.path={shared_data / 'cifar-10-batches-py'}"
+    assert sigmapca("extract-patches", path, "data.images=20").returncode == 0
+    same = sigmapca("train", "data=cifar10", "data.images=20", "data.offline=true", "steps=20", "k=4")
+    assert same.returncode == 0, same.stderr
+    half = sigmapca("train", "data=cifar10", "data.images=20", "data.half=odd", "data.offline=true", "steps=5", "k=4")
+    assert half.returncode == 0, half.stderr
+    other = sigmapca("train", "data=cifar10", "data.offline=true", "steps=20", "k=4")
+    assert other.returncode == 2 and "add data.images=20" in other.stderr
+
+
 def test_materialise_writes_the_matrix(sigmapca, shared_data, tmp_path):
     path = shared_data / "cifar-10-batches-bin"
     result = sigmapca(
