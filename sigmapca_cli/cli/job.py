@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.cli.places import conf_folder
@@ -78,7 +79,13 @@ def guarded(task: Callable, cfg: Any) -> Any:
     return in_sweep(task, cfg)
 
 
-def run_job(task: Callable, overrides: list[str], flags: list[str], config_name: str = "config") -> None:
+def run_job(
+    task: Callable,
+    overrides: list[str],
+    flags: list[str],
+    config_name: str = "config",
+    conf: Path | None = None,
+) -> None:
     """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
     import hydra
 
@@ -92,7 +99,9 @@ def run_job(task: Callable, overrides: list[str], flags: list[str], config_name:
     sys.argv = ["sigmapca", *overrides, *flags]
     ended.problem = None
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
+        hydra.main(version_base="1.3", config_path=str(conf or conf_folder()), config_name=config_name)(
+            task
+        )()
     except (SigmapcaError, KeyboardInterrupt):
         raise
     except Exception as problem:

@@ -6,77 +6,216 @@ Every job notes a failure in its own folder, so that the table can be made for a
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 
-ERROR_FILE = "error.json"
+FAIL_FAST = "SIGMAPCA_FAIL_FAST"
+# Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
+PLACE = (
+    "hydra/launcher=",
+    "hydra.launcher.",
+    "outputs=",
+    "if_exists=",
+    "strict=",
+    "detach=",
+    "threads=",
+    "device=",
+)
 
 
-def sweep_folder(overrides: list[str]) -> str:
-    """The folder of a sweep: named by its command, so that the same command again finds and resumes it."""
+def value_of(overrides: list[str], key: str) -> str | None:
+    """The value that the last override of a key gives, without quotes."""
+    found = [o.partition("=")[2].strip("'\"") for o in overrides if o.partition("=")[0] == key]
+    return found[-1] if found else None
+
+
+def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
+    """The folder of a sweep: named by its command, so that the same command again finds and resumes it.
+
+    The order counts, as jobs are numbered by it.
+    """
     import hashlib
 
     from sigmapca_cli.runs.write import outputs_root
 
-    root = next((o.split("=", 1)[1].strip("'\"") for o in overrides if o.startswith("outputs=")), None)
-    digest = hashlib.sha256("\0".join(sorted(overrides)).encode()).hexdigest()[:8]
-    return str(outputs_root(root) / "sweeps" / digest)
+    what = [o for o in overrides if not o.startswith(PLACE)]
+    digest = hashlib.sha256("\0".join([*what, "", *flags]).encode()).hexdigest()[:8]
+    return outputs_root(value_of(overrides, "outputs")) / "sweeps" / digest
 
 
 def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
-    from sigmapca_cli.cli.job import quoted, run_job
+    from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.runs.lock import FolderLock
 
-    given = next(
-        (o.split("=", 1)[1].strip("'\"") for o in overrides if o.startswith("hydra.sweep.dir=")), None
-    )
-    folder = given or sweep_folder(overrides)
-    if not given:
-        overrides = [*overrides, quoted("hydra.sweep.dir", folder)]
-    if not any(o.startswith("if_exists=") for o in overrides):
-        overrides = [*overrides, "if_exists=resume"]
+    if value_of(overrides, "run_dir"):
+        raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")
+    given = value_of(overrides, "hydra.sweep.dir")
+    folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
+    overrides = with_defaults(overrides, folder)
+    make(folder)
     if fail_fast:
-        os.environ["SIGMAPCA_FAIL_FAST"] = "1"
-    run_job(task, overrides, flags)
-    failed = failures(Path(folder))
-    done = sum(1 for _ in Path(folder).glob("*/run.h5")) - sum((f / "run.h5").exists() for f, _ in failed)
-    print(f"{folder}: {done} finished, {len(failed)} failed")
-    for job, reason in failed:
-        print(f"  job {job.name}: {' '.join(reason['overrides'])}: {reason['error']}")
-    if failed:
-        raise RunFailed(
-            f"{len(failed)} of {done + len(failed)} jobs failed; the same command again retries them"
+        os.environ[FAIL_FAST] = "1"
+    # A second process with the same command would run the same jobs again.
+    with FolderLock(folder):
+        print(f"sweep: {shortened(folder)}", flush=True)
+        status = launch(task, overrides, flags, folder)
+    if detached(overrides):
+        print(f"detached: `sigmapca runs {shortened(folder)}` shows how the jobs stand")
+        return
+    conclude(folder, status, overrides)
+
+
+def with_defaults(overrides: list[str], folder: Path) -> list[str]:
+    """The overrides with what a sweep adds: its folder, resuming, and `detach` under its full name."""
+    from sigmapca_cli.cli.job import quoted
+
+    detach = value_of(overrides, "detach")
+    made = [o for o in overrides if not o.startswith(("detach=", "hydra.sweep.dir="))]
+    if detach is not None:
+        if not is_slurm(overrides):
+            raise InputError(f"detach={detach}: only hydra/launcher=slurm leaves its jobs alone")
+        made.append(f"hydra.launcher.detach={detach}")
+    made.append(quoted("hydra.sweep.dir", str(folder)))
+    if value_of(overrides, "if_exists") is None:
+        made.append("if_exists=resume")
+    return made
+
+
+def is_slurm(overrides: list[str]) -> bool:
+    """Whether the jobs go to SLURM."""
+    return value_of(overrides, "hydra/launcher") == "slurm"
+
+
+def detached(overrides: list[str]) -> bool:
+    """Whether nobody waits for the jobs."""
+    return (value_of(overrides, "hydra.launcher.detach") or "").lower() in ("true", "1", "yes", "on")
+
+
+def make(folder: Path) -> None:
+    """Make the sweep's folder, or say in words why that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(
+            f"{folder}: cannot make the sweep's folder ({problem.strerror}); choose one with outputs=…"
+        ) from None
+
+
+def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path) -> int:
+    """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
+    from sigmapca_cli.cli.job import run_job
+    from sigmapca_cli.cli.places import conf_folder
+
+    if is_slurm(overrides):
+        from sigmapca_cli.launchers import slurm
+
+        slurm.register()
+    conf, flags = from_snapshots(conf_folder(), flags, folder)
+    try:
+        run_job(task, overrides, flags, conf=conf)
+    except SystemExit as ended:  # a job that was stopped, or the first failure under --fail-fast
+        return ended.code if isinstance(ended.code, int) else 1
+    except SigmapcaError:
+        raise
+    except Exception as problem:
+        # A launcher's own: a worker was killed, say. What the jobs reached stands in their folders.
+        if os.environ.get("SIGMAPCA_DEBUG"):
+            raise
+        text = " ".join(str(problem).split())[:300]
+        print(
+            f"sigmapca: the launcher gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True
         )
+        return 1
+    return 0
 
 
-def failures(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """The jobs of a sweep that left an error, by number."""
-    notes = sorted(folder.glob(f"*/{ERROR_FILE}"), key=lambda path: (len(path.parent.name), path.parent.name))
-    return [(note.parent, json.loads(note.read_text())) for note in notes]
+def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, list[str]]:
+    """The configuration folder and Hydra's flags with every folder in them replaced by its copy in the sweep."""
+    from sigmapca_cli.launchers.snapshot import snapshot
+
+    made = list(flags)
+    for index, flag in enumerate(flags[:-1]):
+        given = Path(flags[index + 1])
+        if flag in ("--config-dir", "--config-path"):
+            if not given.is_dir():
+                raise InputError(f"{flag} {given}: no such folder")
+            made[index + 1] = str(snapshot(given, sweep))
+    if "--config-path" in made:
+        place = made.index("--config-path")
+        conf = Path(made[place + 1])
+        del made[place : place + 2]
+        return conf, made
+    return snapshot(conf, sweep), made
+
+
+def conclude(folder: Path, status: int, overrides: list[str]) -> None:
+    """Print the table, and end with the status that a script can go by."""
+    from sigmapca_cli.launchers.outcome import outcomes, table
+    from sigmapca_cli.runs.find import shortened
+
+    jobs = outcomes(folder)
+    head, *lines = table(jobs, set(overrides))
+    print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
+    failed = sum(job.status == "failed" for job in jobs)
+    again = "the same command again goes on"
+    if status in (75, 130):
+        raise Stopped(f"the sweep was stopped; {again}", exit_status=status)
+    if failed:
+        raise RunFailed(f"{failed} of {len(jobs)} jobs failed; {again} with what is not finished")
+    if status or any(job.status != "finished" for job in jobs):
+        raise RunFailed(f"not every job finished; {again}")
 
 
 def in_sweep(task: Callable, cfg: Any) -> Any:
     """One job of a sweep: its error is announced at once and noted; the other jobs go on."""
     from hydra.core.hydra_config import HydraConfig
 
+    from sigmapca_cli.runs.lock import InUse
+
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
-    note = folder / ERROR_FILE
-    note.unlink(missing_ok=True)
     try:
         return task(cfg)
     except Stopped as problem:
-        print(f"sigmapca: job {hydra.job.num}: {problem}", file=sys.stderr)
+        announce(hydra.job.num, str(problem))
         # Not an Exception: Hydra would go on with the next job, which whoever sent the signal did not mean.
         raise SystemExit(problem.exit_status) from None
-    except SigmapcaError as problem:
-        print(f"sigmapca: job {hydra.job.num}: {problem}", file=sys.stderr, flush=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        entry = {"error": str(problem), "overrides": list(hydra.overrides.task)}
-        note.write_text(json.dumps(entry), encoding="utf-8")
-        if os.environ.get("SIGMAPCA_FAIL_FAST"):
-            raise SystemExit(problem.exit_status) from None
+    except InUse as problem:
+        # The folder is another process's, which does this very job: no note is written into it.
+        announce(hydra.job.num, str(problem))
         return None
+    except SigmapcaError as problem:
+        status = problem.exit_status
+        note(folder, str(problem), list(hydra.overrides.task))
+        announce(hydra.job.num, str(problem))
+    except Exception as problem:
+        status = 1
+        text = f"{type(problem).__name__}: {problem}"
+        note(folder, text, list(hydra.overrides.task), traceback.format_exc())
+        announce(hydra.job.num, f"{text} (traceback in {folder}/error.json)")
+    if os.environ.get(FAIL_FAST):
+        raise SystemExit(status)
+    return None
+
+
+def announce(number: Any, message: str) -> None:
+    """Say at once what happened to a job."""
+    print(f"sigmapca: job {number}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def note(folder: Path, error: str, overrides: list[str], trace: str = "") -> None:
+    """Leave word of a failure in the job's folder; a disk that takes no more must not hide the failure itself."""
+    from sigmapca_cli.runs.files import replace_file
+    from sigmapca_cli.runs.format import ERROR_FILE
+
+    entry = {"error": error, "overrides": overrides, **({"traceback": trace} if trace else {})}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / ERROR_FILE, json.dumps(entry).encode())
+    except (OSError, RunFailed) as problem:
+        announce(folder.name, f"its failure could not be noted ({problem})")

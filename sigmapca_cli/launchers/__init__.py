@@ -1,0 +1,1 @@
+"""Launchers: where the jobs of a sweep run."""
