@@ -19,7 +19,7 @@ def explain(certificate: Certificate) -> list[str]:
     cosine = certificate.expected_cosine
     lines = [f"{int(identified.sum())} of {k} components have identified axes"]
     if identified.any():
-        lines[0] += f" (expected |cos| with their large-sample limit {cosine[identified].min():.3f} or more)"
+        lines[0] += f" (expected |cos| with their large-sample limit at least {cosine[identified].min():.4f})"
     for group in groups(certificate):
         if len(group) == 2:
             lines.append(_pair(certificate, *group))
@@ -114,7 +114,8 @@ def _wrong(certificate: Certificate, group: list[int]) -> str:
         advice = "a smaller a (0.8) suits light tails"
     else:
         advice = "one needs a small a and one a large a: a=auto"
-    return f"this nonlinearity turns them away from these axes ({_kurtosis(kurtosis)}); {advice}"
+    why = f"this nonlinearity turns them away from these axes ({_kurtosis(kurtosis)})"
+    return f"{why}: train longer or from another start; if that does not help, {advice}"
 
 
 def _kurtosis(values: np.ndarray) -> str:
