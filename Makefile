@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test torture bench clean
+.PHONY: help demo test torture bench pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -31,6 +31,13 @@ torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
 
 bench: $(READY)  ## timings against peers, into benchmarks/results.json
 	$(BIN)/python benchmarks/run.py
+
+pictures: $(READY)  ## the pictures in the README
+	rm -rf build/pictures
+	$(BIN)/sigmapca train model=nlpca a=4 --run-dir build/pictures/nlpca
+	$(BIN)/sigmapca train model=pca_svd --run-dir build/pictures/pca
+	$(BIN)/sigmapca compare build/pictures/nlpca build/pictures/pca -o build/pictures
+	mkdir -p docs/pictures && cp build/pictures/matched.png build/pictures/rotation.png docs/pictures/
 
 clean:  ## remove the environment and caches; runs and data stay
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
