@@ -10,19 +10,25 @@ def add(app: typer.Typer) -> None:
 
 def plot(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
-    what: list[str] = typer.Option(None, "--what", help="Only this figure (may be repeated)."),
+    what: list[str] = typer.Option(None, "--what", help="filters, curves, spectrum, histograms, signals or scatter; may be repeated."),
     output: str = typer.Option(None, "--output", "-o", help="Folder for the files; default: <run>/figures."),
 ) -> None:
-    """Write the figures and say where they are."""
+    """Write the figures that suit the run, or those named, and say where they are."""
     from pathlib import Path
 
+    from sigmapca_cli.cli.opening import data_config, open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.run import plot_run
-    from sigmapca_cli.runs.find import resolve, shortened
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.sources import build
 
-    found = Run.open(resolve(run))
-    if found.filters is None:
-        raise InputError(f"{found.folder}: this run has no filters yet (status {found.status})")
-    for path in plot_run(found, Path(output) if output else found.folder / "figures", what or None):
+    found = open_run(run)
+    source = None
+    try:
+        source = build(data_config(found.config))
+    except InputError as problem:
+        # Filters, curves and spectrum need no data: a run copied from a cluster can still be drawn.
+        print(f"without the data, so fewer figures: {problem}")
+    folder = Path(output) if output else found.folder / "figures"
+    for path in plot_run(found, folder, what or None, source=source):
         print(shortened(path))
