@@ -1,4 +1,5 @@
-"""What is re-measured while the solver runs: a per component (`a=auto`), or the sign of the score (FastICA's log cosh)."""
+"""What is re-measured while the solver runs: a per component (`a=auto`), or the sign of the score (FastICA's
+log cosh)."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ CANDIDATES = (3.0, 0.8)
 
 
 def certificate(m: Array, c: Array) -> Array:
-    """(m − c)/(|m| + |c|): positive where two such components of equal variance are identified, 0 for Gaussians."""
+    """(m − c)/(|m| + |c|): positive where two such components of equal variance are identified, 0 for
+    Gaussians."""
     return (m - c) / np.maximum(np.abs(m) + np.abs(c), np.finfo(np.float64).tiny)
 
 
 def margin(iteration: int) -> float:
-    """By how much another choice must be better: grows, so that the choices settle and the iteration can converge."""
+    """By how much another choice must be better: grows, so that the choices settle and the iteration can
+    converge."""
     return 0.01 * 1.25 ** max(0, iteration - 5)
 
 
@@ -30,8 +33,9 @@ def margin(iteration: int) -> float:
 class Adaptive:
     """a (k,) and signs (k,) of the score, with what may change about them.
 
-    auto: choose each a_j among CANDIDATES by the larger certificate. Both moments of φ are bounded functions of z for
-    h = a·tanh(z/a), so one outlier cannot decide, as it can in a sample kurtosis. signed: s_j = sign(m_j − c_j).
+    auto: choose each a_j among CANDIDATES by the larger certificate. Both moments of φ are bounded functions
+    of z for h = a·tanh(z/a), so one outlier cannot decide, as it can in a sample kurtosis. signed: s_j =
+    sign(m_j − c_j).
     """
 
     a: Array

@@ -1,7 +1,8 @@
 """The residual S of the main loss on the rotation group, its pairwise curvature H and its full Jacobian J.
 
-Notation: components y = YR with covariance C, σ_j² = C_jj, z = y/σ, Q_ij = E[z_i φ(z_j)]; a small rotation θ, antisymmetric,
-lets y_i gain θ_ij·y_j. Then N_ij = σ_i σ_j Q_ij and A_ij = N_ij/σ_i² = (σ_j/σ_i)·Q_ij, S = A − Aᵀ (SPEC 6.4).
+Notation: components y = YR with covariance C, σ_j² = C_jj, z = y/σ, Q_ij = E[z_i φ(z_j)]; a small rotation θ,
+antisymmetric, lets y_i gain θ_ij·y_j. Then N_ij = σ_i σ_j Q_ij and A_ij = N_ij/σ_i² = (σ_j/σ_i)·Q_ij, S = A −
+Aᵀ (SPEC 6.4).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def residual(moments: Moments, sigma: Array) -> Array:
 def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
     """H_ij = m_j σ_j²/σ_i² + m_i σ_i²/σ_j² − c_i − c_j, and its scale K (the sum of the absolute terms).
 
-    H is dS_ij/dθ_ij for independent components; S/K is an angle in radians, free of the units of x and of the size of φ.
+    H is dS_ij/dθ_ij for independent components; S/K is an angle in radians, free of the units of x and of the
+    size of φ.
     """
     ratio = (sigma / sigma[:, None]) ** 2
     m, c = moments.m, moments.c
@@ -34,7 +36,8 @@ def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=8)
 def _pairs(k: int) -> tuple[Array, Array, Array, Array]:
-    """Pairs i < j, the pair index of every (i, j), and the sign with which θ_ij enters it (0 on the diagonal)."""
+    """Pairs i < j, the pair index of every (i, j), and the sign with which θ_ij enters it (0 on the
+    diagonal)."""
     upper_i, upper_j = np.triu_indices(k, 1)
     index = np.zeros((k, k), dtype=np.int64)
     index[upper_i, upper_j] = index[upper_j, upper_i] = np.arange(len(upper_i))

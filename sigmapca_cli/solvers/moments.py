@@ -52,8 +52,8 @@ def measure(
 ) -> Moments:
     """Cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
-    third adds T, which costs n·k³ multiplications; error adds the standard error of m_j − c_j, which takes rows to be
-    independent (patches that overlap are not: there it is a lower bound).
+    third adds T, which costs n·k³ multiplications; error adds the standard error of m_j − c_j, which takes
+    rows to be independent (patches that overlap are not: there it is a lower bound).
     """
     n, k = Y.shape
     Mt = torch.from_numpy(np.ascontiguousarray(M)).to(Y.dtype)

@@ -1,8 +1,9 @@
-"""A deterministic solver for the main loss: root finding on the rotation group (SPEC 6.4; derivation in docs/solver.md).
+"""A deterministic solver for the main loss: root finding on the rotation group (SPEC 6.4; derivation in
+docs/solver.md).
 
 W = P·R with P the k leading eigenvectors of the covariance and R orthogonal. The rows enter once, as Y = (x − mean)·P;
-every iteration works on the (n, k) matrix Y only. The residual S is not the gradient of any function (the loss holds its
-decoder and σ fixed), so nothing is minimised and no line search is made: S = 0 is solved for.
+every iteration works on the (n, k) matrix Y only. The residual S is not the gradient of any function (the
+loss holds its decoder and σ fixed), so nothing is minimised and no line search is made: S = 0 is solved for.
 """
 
 from __future__ import annotations
@@ -22,20 +23,22 @@ from sigmapca_cli.solvers.scores import Score, lookup
 
 Array = np.ndarray
 
-LEVELS = (25_000,)
-"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than half."""
-JACOBIAN_ROWS = 25_000
-"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the residual."""
+LEVELS = (25_000, 100_000)
+"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than
+half."""
+JACOBIAN_ROWS = 100_000
+"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the
+residual."""
 STAGE_LIMIT = 60
 """Iterations that a subset of the rows is worth."""
 CLOSE = 0.05
 """Largest angle of an unlimited Newton step that is tried, radians."""
-NEAR = 0.02
-"""Relative residual below which a stationary point is near."""
 ESCAPES = 5
 """Unstable stationary points that the solver leaves again before it gives up."""
 ESCAPE_ANGLE = 0.3
 """How far it turns away from them, radians."""
+FOLD = 1e-4
+"""Relative residual at which quasi-Newton steps that fail have met a fold rather than an inexact Jacobian."""
 SUCCESS = 0.7
 """A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
 FAILURES = 4
@@ -46,11 +49,13 @@ STALL = 0.6
 
 @dataclass
 class NewtonResult:
-    """What the solver found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
+    """What the solver found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column
+    positive.
 
     residual: max |S_ij| on all rows; relative_residual: the same over the mean of |m_j| + |c_j|, free of the size of φ;
-    history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature, diagonal 0, and
-    H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; notes: what a user must know.
+    history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature,
+    diagonal 0, and H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; notes:
+    what a user must know.
     """
 
     R: Array
@@ -105,7 +110,8 @@ class Rows:
         """count rows of Y, one from each of count equal stretches, the same ones every time."""
         n = len(Y)
         if count < n:
-            # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on all rows)
+            # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on
+            # all rows)
             jitter = np.random.default_rng(0).random(count)
             Y = Y[torch.from_numpy(((np.arange(count) + jitter) * (n / count)).astype(np.int64))]
         C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
@@ -120,8 +126,7 @@ class Stage:
     def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
-        share = JACOBIAN_ROWS if count < len(Y) else 4 * JACOBIAN_ROWS
-        self.support = self._support(min(share, count))
+        self.support = self._support(min(JACOBIAN_ROWS, count))
 
     def _support(self, count: int) -> Rows:
         return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
@@ -142,10 +147,13 @@ class Stage:
         return jac.jacobian(point.moments, point.sigma, point.C)
 
     def unstable(self, point: Point) -> Array | None:
-        """A direction that leaves this stationary point, if it is unstable and k small enough for the spectrum."""
+        """A direction that leaves this stationary point, if it is unstable and k small enough for the
+        spectrum."""
         if point.H.shape[0] * (point.H.shape[0] - 1) // 2 > steps.LARGEST_EIGEN:
             return None
-        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K))
+        # a subset, solved loosely, shows strong instability only
+        bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
+        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K), bound)
 
     def widen(self) -> bool:
         """Average the Jacobian over four times as many rows from now on; False if all are in use."""
@@ -163,8 +171,9 @@ class Stage:
 class Controller:
     """Chooses the kind of each step from the record of residuals: pairwise, guarded, or quasi-Newton.
 
-    Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one Jacobian, averaged
-    over part of the rows, is kept and corrected by Broyden's rank-one updates from the residuals of all rows.
+    Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one
+    Jacobian, averaged over part of the rows, is kept and corrected by Broyden's rank-one updates from the
+    residuals of all rows.
     """
 
     pairwise: bool
@@ -204,6 +213,12 @@ class Controller:
             if self.failures <= FAILURES:
                 self.J = steps.broyden(self.J, S - self.before, self.theta)
                 return steps.limited(steps.newton_step(self.J, S), 2 * CLOSE)
+            if min(self.record) > FOLD:
+                # a weak direction in which the residual has a least value but no zero: go past it
+                theta = steps.newton_step(self.J, S)
+                self.reset()
+                self.wait = 3
+                return ESCAPE_ANGLE * theta / np.abs(theta).max()
             self.wait = 0 if stage.widen() else 3
         J = stage.jacobian(point.R)
         theta = steps.newton_step(J, S)
@@ -214,17 +229,18 @@ class Controller:
         return self._guarded(J, S, D)
 
     def _guarded(self, J: Array, S: Array, D: Array) -> Array:
-        # near a stationary point, J not being symmetric, a weak negative eigenvalue of its symmetric part says little
-        theta = steps.guarded_step(J, S, D, 0.2 if self.record[-1] < NEAR else 0.0)
+        theta = steps.guarded_step(J, S, D)
         if self.theta is not None:
             cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
-            # there is no merit function to search along: steps that turn back are the sign of a radius too large
+            # there is no merit function to search along: steps that turn back are the sign of a radius too
+            # large
             self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
-            self.trust = min(self.trust, steps.TRUST)
+            self.trust = min(max(self.trust, steps.LEAST_TRUST), steps.TRUST)
         return steps.limited(theta, self.trust)
 
     def _falling(self) -> bool:
-        # guarded steps approach stable solutions only: where they make progress, or on a subset did, so may Newton's
+        # guarded steps approach stable solutions only: where they make progress, or on a subset did, so may
+        # Newton's
         return self.last_stage or len(self.record) < 2 or self.record[-1] < 0.9 * self.record[-2]
 
     def _pairwise_stalled(self) -> bool:
@@ -245,10 +261,10 @@ def solve(
 ) -> NewtonResult:
     """Solve S(R) = 0 for the main loss on the components Y.
 
-    Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums of blocks in
-    float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the identity (the PCA solution).
-    tol bounds the relative residual on all rows. Non-convergence is reported in the result, never raised.
-    Raises InputError for unusable data or settings. Source: SPEC 6.4-6.6.
+    Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums
+    of blocks in float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the
+    identity (the PCA solution). tol bounds the relative residual on all rows. Non-convergence is reported in
+    the result, never raised. Raises InputError for unusable data or settings. Source: SPEC 6.4-6.6.
     """
     score = lookup(nonlinearity, derivative)
     rows = _check(Y, k)
@@ -350,7 +366,7 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
             f" {result.iterations} iterations, above {tol:.0e}"
         )
     H, error = jac.pack(result.H), jac.pack(result.H_error)
-    if negative := int((H < -2 * error).sum()):
+    if negative := int((-2 * error > H).sum()):
         notes.append(f"{negative} pairs of components have negative curvature: this a cannot separate them")
     if flat := int((np.abs(H) <= 2 * error).sum()):
         notes.append(

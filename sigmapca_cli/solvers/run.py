@@ -1,4 +1,5 @@
-"""From a source to a solution: covariance, projection on the leading eigenvectors, Newton steps, final order and signs."""
+"""From a source to a solution: covariance, projection on the leading eigenvectors, Newton steps, final order
+and signs."""
 
 from __future__ import annotations
 
@@ -57,8 +58,9 @@ def newton_fit(
 ) -> tuple[Solution, Facts]:
     """W = P·R that solves the main loss on the source; started at the PCA solution, so equal on every call.
 
-    Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of the solver.
-    With polish, W then leaves the span of P for the stationary point of the whole gradient (see polish.py).
+    Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of
+    the solver. With polish, W then leaves the span of P for the stationary point of the whole gradient (see
+    polish.py).
     """
     P, Y, C, notes = project(source, k)
     result = solve(Y, None, a, nonlinearity, derivative, tol=tol, max_iter=max_iter, threads=threads)
@@ -78,11 +80,14 @@ def lica_fit(
     """Linear ICA: whitening by linear PCA, and a rotation V of unit-variance components by the same solver.
 
     σ = 1 for every component, so variance no longer helps to tell them apart. The score is tanh with the sign of each
-    component's m − c: the stationary points are those of FastICA's symmetric iteration with the log cosh contrast.
+    component's m − c: the stationary points are those of FastICA's symmetric iteration with the log cosh
+    contrast.
     """
     P, Y, C, notes = project(source, k)
     sigma = np.sqrt(np.einsum("pk,pk->k", P, C @ P))
-    result = solve((Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads)
+    result = solve(
+        (Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads
+    )
     return finalise(P, C, result.R), _facts(result, notes)
 
 
@@ -95,12 +100,14 @@ def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
     P = np.ascontiguousarray(vectors[:, ::-1][:, :k])
     rank = int((values > 1e-10 * values[-1]).sum())
     if rank < k:
-        raise InputError(f"k={k}, but the data has only {rank} directions with any variance; use k={rank} or fewer")
+        raise InputError(
+            f"k={k}, but the data has only {rank} directions with any variance; use k={rank} or fewer"
+        )
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
     if source.n <= LARGEST_ROWS:
         return P, np.concatenate([block @ single - shift for block in source.blocks()]), C, []
-    index = (np.arange(LARGEST_ROWS) + np.random.default_rng(0).random(LARGEST_ROWS)) * (source.n / LARGEST_ROWS)
-    index = index.astype(np.int64)
+    jitter = np.random.default_rng(0).random(LARGEST_ROWS)
+    index = ((np.arange(LARGEST_ROWS) + jitter) * (source.n / LARGEST_ROWS)).astype(np.int64)
     Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
     note = f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
     return P, Y, C, [note]
@@ -119,12 +126,18 @@ def _facts(result: NewtonResult, notes: list[str]) -> Facts:
 
 def _check(cfg: Any) -> None:
     if getattr(cfg.model, "objective", None) != "main":
-        raise InputError(f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic")
+        raise InputError(
+            f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic"
+        )
     if cfg.ordering.name != "none":
-        raise InputError("solver=newton orders by variance at the end; use ordering=none, or solver=stochastic")
+        raise InputError(
+            "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
+        )
     if cfg.regularisers:
         raise InputError("solver=newton knows no regularisers; drop them, or use solver=stochastic")
     if cfg.sigma.name not in ("batch", "ema", "data"):
-        raise InputError(f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data")
+        raise InputError(
+            f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+        )
     if cfg.nonlinearity.name == "asymmetric" and cfg.nonlinearity.c != 1.6:
         raise InputError("solver=newton knows nonlinearity.c=1.6 only; use that, or solver=stochastic")

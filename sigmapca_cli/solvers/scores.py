@@ -1,7 +1,7 @@
 """Scores: the function φ whose cross moments vanish where the main loss is stationary.
 
-The gradient of the main loss in column j reads ∝ E[xᵀ φ(z_j)] with φ(z) = (z − h(z))·h′(z) (SPEC 6.4; paper, the
-section on nonlinear PCA). A nonlinearity h therefore enters the solver through φ and φ′ only.
+The gradient of the main loss in column j reads ∝ E[xᵀ φ(z_j)] with φ(z) = (z − h(z))·h′(z) (SPEC 6.4; paper,
+the section on nonlinear PCA). A nonlinearity h therefore enters the solver through φ and φ′ only.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ SCORES: dict[tuple[str, str], Score] = {
 
 
 def lookup(nonlinearity: str, derivative: str) -> Score:
-    """The score of a nonlinearity; InputError where φ vanishes everywhere (hard tanh, sign) or is not smooth enough."""
+    """The score of a nonlinearity; InputError where φ vanishes everywhere (hard tanh, sign) or is not smooth
+    enough."""
     try:
         return SCORES[nonlinearity, derivative]
     except KeyError:

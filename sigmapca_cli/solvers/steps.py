@@ -1,4 +1,5 @@
-"""Steps on the rotation group: pairwise Newton, full Newton, and full Newton that turns away from unstable directions."""
+"""Steps on the rotation group: pairwise Newton, full Newton, and full Newton that turns away from unstable
+directions."""
 
 from __future__ import annotations
 
@@ -12,15 +13,19 @@ Array = np.ndarray
 PAIR_CLIP = 0.5
 """Largest angle of a pairwise step, radians."""
 TRUST = 0.3
-"""Largest angle of a full step far from the solution, radians; halved while successive steps oppose each other."""
+"""Largest angle of a full step far from the solution, radians; halved while successive steps oppose each
+other."""
+LEAST_TRUST = 0.02
 RELATIVE_FLOOR = 0.05
-"""A pair's curvature counts as at least this fraction of its scale: near-Gaussian pairs must not take wild steps."""
-EIGEN_FLOOR = 0.005
+"""A pair's curvature counts as at least this fraction of its scale: near-Gaussian pairs must not take wild
+steps."""
+EIGEN_FLOOR = 0.02
 """The same for the eigenvalues of the preconditioned Jacobian."""
 UNSTABLE = 0.05
 """A stationary point is called unstable where an eigenvalue of D^−½JD^−½ has a real part below minus this."""
 LARGEST_EIGEN = 800
-"""Pairs up to which a symmetric eigendecomposition is affordable (k = 40); beyond, a shift found by Cholesky serves."""
+"""Pairs up to which a symmetric eigendecomposition is affordable (k = 40); beyond, a shift found by Cholesky
+serves."""
 
 
 def preconditioner(H: Array, K: Array) -> Array:
@@ -41,24 +46,25 @@ def newton_step(J: Array, S: Array) -> Array:
         return np.full(len(J), np.inf)
 
 
-def guarded_step(J: Array, S: Array, D: Array, unstable: float) -> Array:
+def guarded_step(J: Array, S: Array, D: Array) -> Array:
     """θ = −B⁻¹S, where B is J made positive; S on pairs i < j.
 
-    With J̃ = D^−½ J D^−½ = A + skew part and A = V diag(λ) Vᵀ: λ becomes max(|λ|, floor). The flow θ' = −S leaves a
-    direction of negative λ, so does this step (as in saddle-free Newton, Dauphin et al. 2014); where all λ exceed the
-    floor it is Newton's step.
+    With J̃ = D^−½ J D^−½ = A + skew part and A = V diag(λ) Vᵀ: λ becomes max(|λ|, floor). The flow θ' = −S
+    leaves a direction of negative λ, so does this step (as in saddle-free Newton, Dauphin et al. 2014); where
+    all λ exceed the floor it is Newton's step.
     """
     root = np.sqrt(D)
     B = J / np.outer(root, root)
-    return -np.linalg.solve(_positive(B, unstable), S / root) / root
+    return -np.linalg.solve(_positive(B), S / root) / root
 
 
-def unstable_direction(J: Array, D: Array) -> Array | None:
-    """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if it is stable."""
+def unstable_direction(J: Array, D: Array, bound: float = UNSTABLE) -> Array | None:
+    """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if
+    it is stable."""
     root = np.sqrt(D)
     eigenvalues, vectors = np.linalg.eig(J / np.outer(root, root))
     worst = int(eigenvalues.real.argmin())
-    if eigenvalues[worst].real > -UNSTABLE:
+    if eigenvalues[worst].real > -bound:
         return None
     direction = vectors[:, worst].real / root
     return direction / direction[np.abs(direction).argmax()]
@@ -70,17 +76,16 @@ def limited(theta: Array, angle: float) -> Array:
 
 
 def broyden(J: Array, change: Array, theta: Array) -> Array:
-    """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden 1965)."""
+    """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden
+    1965)."""
     return J + np.outer(change - J @ theta, theta) / max(float(theta @ theta), 1e-300)
 
 
-def _positive(B: Array, unstable: float) -> Array:
+def _positive(B: Array) -> Array:
     symmetric = (B + B.T) / 2
     if len(B) <= LARGEST_EIGEN:
         eigenvalues, vectors = np.linalg.eigh(symmetric)
-        size = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR)
-        weak = np.abs(eigenvalues) < unstable
-        change = np.where(weak, np.copysign(size, eigenvalues), size) - eigenvalues
+        change = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR) - eigenvalues
         return B + (vectors * change) @ vectors.T
     shift = 0.0
     while not _is_positive(symmetric, shift - EIGEN_FLOOR):
@@ -97,6 +102,7 @@ def _is_positive(symmetric: Array, shift: float) -> bool:
 
 
 def rotate(R: Array, theta: Array) -> Array:
-    """R·expm(θᵀ), θ antisymmetric, so that to first order y_i gains θ_ij·y_j; orthonormal to rounding error."""
+    """R·expm(θᵀ), θ antisymmetric, so that to first order y_i gains θ_ij·y_j; orthonormal to rounding
+    error."""
     turn = torch.matrix_exp(torch.from_numpy(np.ascontiguousarray(unpack(theta, len(R)).T)))
     return R @ turn.numpy()

@@ -51,7 +51,8 @@ def at(Y, R, score, a, third=False):
 
 @pytest.mark.parametrize("derivative", ["true", "one"])
 def test_residual_is_the_rotational_part_of_the_gradient_of_the_loss(derivative):
-    """½WᵀG, each row divided by σ_i², antisymmetrised, is −S where W is orthonormal; G by autograd, float64."""
+    """½WᵀG, each row divided by σ_i², antisymmetrised, is −S where W is orthonormal; G by autograd,
+    float64."""
     k, a = 5, 1.7
     Y, _ = components(sources("mixed", 2000, k, 2))
     R = orthogonal(k, 3)

@@ -33,7 +33,8 @@ def test_filters_of_equal_variance_are_found_and_ordered(kind):
 
 @pytest.mark.parametrize("kind", ["laplace", "mixed"])
 def test_linear_ica_equals_fastica(kind):
-    """Correlations of the components: the stationary points solve the same equations (log cosh, adapted signs)."""
+    """Correlations of the components: the stationary points solve the same equations (log cosh, adapted
+    signs)."""
     source = planted(kind)
     X = np.concatenate(list(source.blocks())).astype(np.float64)
     X -= X.mean(0)
