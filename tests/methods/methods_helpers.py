@@ -1,5 +1,7 @@
 """Helpers: configurations composed as the command line composes them, planted data, and a minimal loop."""
 
+import copy
+import functools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +20,12 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 def composed(model, *overrides):
-    """The typed configuration of `sigmapca train model=… overrides…`."""
+    """The typed configuration of `sigmapca train model=… overrides…`; a copy, composing takes 60 ms."""
+    return copy.deepcopy(_composed(model, *overrides))
+
+
+@functools.cache
+def _composed(model, *overrides):
     config.register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
