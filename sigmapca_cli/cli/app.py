@@ -3,7 +3,20 @@
 import typer
 
 from sigmapca_cli import __version__
-from sigmapca_cli.cli import apply, compare, data, evaluate, models, plot, prepare, rerun, runs, show, train
+from sigmapca_cli.cli import (
+    apply,
+    compare,
+    data,
+    evaluate,
+    models,
+    plot,
+    prepare,
+    report,
+    rerun,
+    runs,
+    show,
+    train,
+)
 
 app = typer.Typer(
     name="sigmapca",
@@ -33,5 +46,5 @@ def root(
     """Options that stand before the command."""
 
 
-for module in (train, rerun, runs, show, plot, evaluate, compare, apply, models, prepare, data):
+for module in (train, rerun, runs, show, plot, report, evaluate, compare, apply, models, prepare, data):
     module.add(app)

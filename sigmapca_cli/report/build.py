@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report import charts
-from sigmapca_cli.report.gather import axes_of, last_value, open_all, scalar, short
+from sigmapca_cli.report.gather import axes_of, last_value, open_all, plain, scalar, short, telling
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import (
     Cell,
@@ -54,7 +55,15 @@ class Report:
     @cached_property
     def settings(self) -> dict[str, list[str]]:
         """What was set differently, a value a run."""
-        return differing([run.config for run in self.runs])
+        found = {
+            name: [rounded(v) for v in row] for name, row in differing([r.config for r in self.runs]).items()
+        }
+        return {name: row for name, row in found.items() if len(set(row)) > 1}
+
+    @cached_property
+    def swept(self) -> dict[str, Sequence[str]]:
+        """The settings among them that tell runs apart, without those that only follow others."""
+        return telling(self.settings)
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -64,7 +73,7 @@ class Report:
 
     def named(self, i: int) -> str:
         """Run i by what it was set to, where that is short."""
-        values = [f"{n.removesuffix('.name')}={row[i]}" for n, row in self.settings.items()]
+        values = [f"{plain(n)}={row[i]}" for n, row in self.swept.items()]
         words = ", ".join(values)
         return words if values and len(words) <= 60 else short(self.runs[i])
 
@@ -77,17 +86,25 @@ def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
     return write_page(path, title, sections(report), subtitle(report))
 
 
+def rounded(value: str) -> str:
+    """4 for 4.0: the same number, however it was typed."""
+    return value[:-2] if value.endswith(".0") and value[:-2].lstrip("-").isdigit() else value
+
+
+def counted(value: Any) -> str:
+    """A fact as a person reads it: 100,000 rows."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def subtitle(report: Report) -> str:
     """Models, data, size, date and status in one line."""
 
     def all_of(name: str) -> str:
-        return ", ".join(dict.fromkeys(str(run.attrs[name]) for run in report.runs if name in run.attrs))
+        return ", ".join(dict.fromkeys(counted(run.attrs[name]) for run in report.runs if name in run.attrs))
 
-    statuses = [run.status for run in report.runs]
-    status = (
-        ", ".join(f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses))
-        if len(statuses) > 1
-        else statuses[0]
+    statuses = Counter(run.status for run in report.runs)
+    status = ", ".join(
+        f"{count} {name}" if len(report.runs) > 1 else name for name, count in statuses.items()
     )
     made = sorted(str(run.attrs.get("created", ""))[:16].replace("T", " ") for run in report.runs)
     sizes = [f"{name} {all_of(name)}" for name in ("n", "p", "k") if all_of(name)]
@@ -135,14 +152,13 @@ def _notes(report: Report) -> list[Any]:
 
 
 def _table(report: Report) -> Table:
-    swept = list(report.settings)
     columns: dict[str, list[Any]] = {
         "run": [
             Cell(str(i + 1), i + 1, f"#run-{i + 1}" if i in report.drawn else "")
             for i in range(len(report.runs))
         ],
         "name": [Cell(short(run)) for run in report.runs],
-        **{name: report.settings[name] for name in swept},
+        **{plain(name): list(row) for name, row in report.swept.items()},
         "status": [run.status for run in report.runs],
         "loss": [last_value(run, "loss") for run in report.runs],
         **{words: [scalar(run, name) for run in report.runs] for words, name in METRICS.items()},
@@ -164,7 +180,7 @@ def _table(report: Report) -> Table:
 def _gallery(report: Report) -> Gallery:
     grids = _grids(report)
     axes, keys = axes_of(
-        {n: [row[i] for i in report.drawn] for n, row in report.settings.items()}, len(report.drawn)
+        {n: [row[i] for i in report.drawn] for n, row in report.swept.items()}, len(report.drawn)
     )
     panels = []
     for i, key in zip(report.drawn, keys, strict=True):
@@ -222,7 +238,7 @@ def _trust(report: Report) -> list[Any]:
             )
     if not any(certificate(report.runs[i].evaluation) for i in report.drawn):
         blocks.append(
-            Text("Which axes are identified is not stored: `sigmapca evaluate RUN --certificate` adds it.")
+            Text("Which axes are identified is not stored: sigmapca evaluate RUN --certificate adds it.")
         )
     return blocks
 

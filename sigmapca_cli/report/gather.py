@@ -12,6 +12,7 @@ from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
 from sigmapca_cli.runs.read import Run, is_run_folder
 
 MOST_AXES = 3
+CHOICES = ("model.name", "data.name")  # always told, besides the knobs of the top level
 
 
 def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
@@ -69,13 +70,15 @@ def axes_of(settings: Mapping[str, Sequence[str]], runs: int) -> tuple[list[Axis
     Settings that change together count as one. Where the settings do not tell the runs apart, or fill less than half
     of the grid that they span, one slider moves over the runs instead.
     """
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for name in telling(settings):
+        groups.setdefault(_split(settings[name]), []).append(name)
     chosen: dict[tuple[int, ...], Axis] = {}
-    for name in sorted(settings, key=_plainness):
-        values = ordered(settings[name])
-        codes = tuple(values.index(value) for value in settings[name])
-        # Two settings that split the runs alike are one, whatever the order of their values.
-        if _split(codes) not in {_split(other) for other in chosen}:
-            chosen[codes] = Axis(name.removesuffix(".name"), values)
+    for group in groups.values():
+        values = ordered(settings[group[0]])
+        codes = tuple(values.index(value) for value in settings[group[0]])
+        words = [", ".join(settings[name][codes.index(c)] for name in group) for c in range(len(values))]
+        chosen[codes] = Axis(", ".join(plain(name) for name in group), words)
     keys = list(zip(*chosen, strict=True))
     spanned = math.prod(len(axis.values) for axis in chosen.values())
     if chosen and len(chosen) <= MOST_AXES and len(set(keys)) == runs and 2 * runs >= spanned:
@@ -87,6 +90,21 @@ def axes_of(settings: Mapping[str, Sequence[str]], runs: int) -> tuple[list[Axis
     return [one], [(i,) for i in range(runs)]
 
 
+def telling(settings: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The settings that a person would name: without nonlinearity.a where it only follows `a`, and the like."""
+    found: dict[str, Sequence[str]] = {}
+    for name in sorted(settings, key=_plainness):
+        known = {_split(row) for row in found.values()}
+        if "." not in name or name in CHOICES or _split(settings[name]) not in known:
+            found[name] = settings[name]
+    return found
+
+
+def plain(name: str) -> str:
+    """model for model.name."""
+    return name.removesuffix(".name")
+
+
 def ordered(values: Sequence[str]) -> list[str]:
     """Distinct values: numbers by size, words as they come."""
     distinct = list(dict.fromkeys(values))
@@ -96,9 +114,10 @@ def ordered(values: Sequence[str]) -> list[str]:
     return sorted(distinct, key=float)
 
 
-def _split(codes: tuple[int, ...]) -> tuple[int, ...]:
-    first: dict[int, int] = {}
-    return tuple(first.setdefault(code, len(first)) for code in codes)
+def _split(row: Sequence[str]) -> tuple[int, ...]:
+    """How a setting divides the runs, whatever its values: two that divide them alike are one setting."""
+    first: dict[str, int] = {}
+    return tuple(first.setdefault(value, len(first)) for value in row)
 
 
 def _plainness(name: str) -> tuple[int, int, str]:

@@ -36,7 +36,7 @@ def patch_grid(W: Array, sigma: Array | None, shape: PatchShape, palette: int | 
     columns = min(k, 8)
     lines = math.ceil(k / columns)
     gap = max(1, round(width / 11))
-    text = 0.0 if sigma is None else width * 0.26
+    text = 0.0 if sigma is None else width * 0.33
     step_x, step_y = width + gap, rows + gap + math.ceil(text)
     canvas = np.zeros((lines * step_y, columns * step_x, 4), dtype=np.uint8)
     parts = []
@@ -55,8 +55,8 @@ def patch_grid(W: Array, sigma: Array | None, shape: PatchShape, palette: int | 
         f'<image class="pixels" width="{canvas.shape[1]}" height="{height}" href="{_png(canvas, palette)}"/>'
     )
     return (
-        f'<svg class="grid" viewBox="-0.2 -0.2 {full + 0.4} {height + 0.4}" role="img" font-size="{text * 0.72:.2f}" '
-        f'style="max-width:{min(46, 6 * columns)}rem" '
+        f'<svg class="grid" viewBox="-0.2 -0.2 {full + 0.4} {height + 0.4}" role="img" font-size="{text * 0.73:.2f}" '
+        f'style="max-width:{4.8 * columns}rem" '
         f'aria-label="{k} filters in the order of their standard deviation">{picture}{"".join(parts)}</svg>'
     )
 
@@ -98,7 +98,7 @@ def weight_grid(W: Array, sigma: Array | None, most: int = MOST_WEIGHTS) -> str:
     few = "" if shown == k else f", the first {shown} of {k}"
     return (
         f'<svg class="grid" viewBox="-1 0 {full + 2} {tall}" role="img" font-size="12" '
-        f'style="max-width:{min(46, 12 * columns)}rem" '
+        f'style="max-width:{9 * columns}rem" '
         f'aria-label="weights of {shown} filters over {p} features{few}">{"".join(parts)}</svg>'
     )
 

@@ -1,0 +1,110 @@
+"""Reports of one run, of a sweep, and of many runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.report.build import BUDGET, Report, sections, write_report
+from sigmapca_cli.report.gather import open_all
+from sigmapca_cli.report.page import Gallery, Table
+from sigmapca_cli.report.trust import certificate, verdicts
+from sigmapca_cli.runs.read import Run
+
+
+def by_title(names: list[str]) -> dict:
+    """The blocks of each section."""
+    return {section.title: section.blocks for section in sections(Report(*open_all(names)))}
+
+
+def test_a_sweep_is_told_by_what_differs(sweep: Path):
+    parts = by_title([str(sweep)])
+    assert list(parts) == [
+        "What differs", "Runs", "Filters", "Curves", "Standard deviations", "Verdicts", "Agreement between runs",
+        "Configuration",
+    ]  # fmt: skip
+    table = parts["Runs"][0]
+    assert isinstance(table, Table)
+    column = {name: [row[i] for row in table.cells] for i, name in enumerate(table.header)}
+    assert [cell.text for cell in column["a"]] == ["10", "10", "1", "1", "2", "2", "16"]
+    assert [cell.text for cell in column["status"]] == ["finished"] * 6 + ["failed"]
+    assert column["MCC"][0].value == pytest.approx(1.0) and column["MCC"][6].text == "–"
+    gallery = parts["Filters"][0]
+    assert isinstance(gallery, Gallery)
+    assert [axis.name for axis in gallery.axes] == ["a", "seed"]
+    assert gallery.axes[0].values == ["1", "2", "10", "16"]
+
+
+def test_one_run_has_no_comparison(sweep: Path):
+    parts = by_title([str(sweep / "0")])
+    assert list(parts) == ["Result", "Filters", "Curves", "Standard deviations", "Verdicts", "Configuration"]
+    assert parts["Filters"][0].axes == []
+
+
+def test_a_run_without_a_solution_says_why(sweep: Path):
+    assert [v.text for v in verdicts(Run.open(sweep / "6"))] == [
+        "RunFailed: loss is <script>alert(1)</script> & nan"
+    ]
+    assert "Filters" not in by_title([str(sweep / "6")])
+
+
+def test_runs_of_other_sizes_stand_side_by_side(tmp_path: Path, write_run):
+    write_run(tmp_path / "0", 1, 0)
+    write_run(tmp_path / "1", 2, 0, shape=None, k=3)
+    parts = by_title([str(tmp_path)])
+    assert len(parts["Filters"][0].panels) == 2
+    assert "Agreement between runs" not in parts  # filters of 75 and of 25 features have no angle
+
+
+def test_the_same_number_typed_otherwise_is_no_difference(tmp_path: Path, write_run):
+    write_run(tmp_path / "0", 4.0, 0)
+    write_run(tmp_path / "1", 4, 1)
+    assert list(Report(*open_all([str(tmp_path)])).settings) == ["seed"]
+
+
+def test_twenty_runs_of_large_filters_stay_below_5_mb(tmp_path: Path, write_run):
+    for seed in range(20):
+        write_run(tmp_path / str(seed), 1, seed, shape=(24, 24, 3), k=64)
+    page = write_report([str(tmp_path)], tmp_path / "page.html")
+    assert 0.1 * BUDGET < page.stat().st_size < 5e6
+
+
+def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monkeypatch):
+    monkeypatch.setattr("sigmapca_cli.report.build.MOST_DRAWN", 3)
+    for seed in range(5):
+        write_run(tmp_path / str(seed), 1, seed)
+    parts = by_title([str(tmp_path)])
+    assert len(parts["Runs"][0].rows) == 5
+    assert "3 of the 5 runs are drawn" in parts["Runs"][1].text
+    assert [panel.run for panel in parts["Filters"][0].panels] == [1, 3, 5]
+
+
+def test_the_certificate_names_the_components():
+    codes = np.ones((4, 4), dtype=int)
+    codes[1, 2] = codes[2, 1] = 0
+    evaluation = {
+        "identifiability/verdict": codes,
+        "identifiability/expected_cosine": np.array([0.99, 0.1, 0.1, 0.98]),
+    }
+    first, second = certificate(evaluation)
+    assert first.text.startswith("2 of 4") and "0.980 or more" in first.text and first.holds is False
+    assert second.text == "components 2 and 3: these rows do not fix their axes"
+    stored = certificate({**evaluation, "identifiability/words": "2 of 4\ncomponents 2 and 3 look Gaussian"})
+    assert [verdict.text for verdict in stored] == ["2 of 4", "components 2 and 3 look Gaussian"]
+    assert certificate({}) == []
+
+
+def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
+    def call(*arguments: str):
+        command = [sys.executable, "-m", "sigmapca_cli", "report", *arguments]
+        return subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False)
+
+    done = call(str(sweep))
+    assert done.returncode == 0 and done.stdout.startswith(str(sweep / "report.html"))
+    assert "<title>7 runs</title>" in (sweep / "report.html").read_text()
+    assert call(str(sweep / "0"), str(sweep / "1"), "-o", "two.html").returncode == 0
+    assert "<title>2 runs</title>" in (tmp_path / "two.html").read_text()
+    wrong = call("nothing-here")
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
