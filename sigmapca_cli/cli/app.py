@@ -12,6 +12,7 @@ from sigmapca_cli.cli import (
     plot,
     prepare,
     report,
+    reproduce,
     rerun,
     runs,
     show,
@@ -46,5 +47,19 @@ def root(
     """Options that stand before the command."""
 
 
-for module in (train, rerun, runs, show, plot, report, evaluate, compare, apply, models, prepare, data):
+for module in (
+    train,
+    rerun,
+    runs,
+    show,
+    plot,
+    report,
+    evaluate,
+    compare,
+    apply,
+    models,
+    prepare,
+    data,
+    reproduce,
+):
     module.add(app)
