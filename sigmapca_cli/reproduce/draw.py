@@ -40,7 +40,8 @@ def mosaic(W: Array, patch_shape: tuple[int, int, int], columns: int | None = No
 def caption(axes: Axes, index: int, text: str, width: int) -> None:
     """(a) and what is shown, below the panel."""
     letter = f"({LETTERS[index]}) " if index < len(LETTERS) else f"({index + 1}) "
-    axes.set_xlabel(textwrap.fill(letter + text, width), fontsize=8, labelpad=3)
+    lines = [textwrap.fill(line, width) for line in (letter + text).split("\n")]
+    axes.set_xlabel("\n".join(lines), fontsize=8, labelpad=3)
 
 
 def empty(axes: Axes, reason: str) -> None:
@@ -57,7 +58,7 @@ def filter_panels(results: Results, columns: int = 4, width: float = 2.6) -> Fig
     shown = [panel for panel in results.experiment.panels if panel.shown]
     columns = min(columns, len(shown))
     lines = math.ceil(len(shown) / columns)
-    figure = new_figure(width * columns, (width * 0.62 + 0.42) * lines)
+    figure = new_figure(width * columns, (width * 0.5 + 0.42) * lines)
     for i, panel in enumerate(shown):
         axes = figure.add_subplot(lines, columns, i + 1)
         filter_panel(axes, results, panel.key)
@@ -137,10 +138,10 @@ def point_panels(results: Results) -> Figure:
     for panel in shown:
         try:
             Y = results.components(panel.key)
-            clouds.append((f"{panel.caption}, |cos| {results.measure(panel.key, 'mcc'):.3f}", Y, BLUE))
+            clouds.append((f"{panel.caption}\n|cos| {results.measure(panel.key, 'mcc'):.3f}", Y, BLUE))
         except Missing:
             continue
-    columns = 4
+    columns = 5
     lines = math.ceil(len(clouds) / columns)
     figure = new_figure(2.2 * columns, 2.5 * lines)
     for i, (name, points, colour) in enumerate(clouds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel, halves
+from sigmapca_cli.reproduce.plan import FASTICA, Claim, Experiment, Panel, halves
 from sigmapca_cli.reproduce.rotation import TOP, draw_rotation, residual, rotation_error, similar_sigma
 
 #: Axes drawn at random in one 32-dimensional subspace match with a mean |cos| of 0.40.
@@ -17,7 +17,10 @@ SYMMETRIC = ("model=linear_ae", FREE)
 
 
 def no_better_than_chance(key: str) -> Claim:
-    """The claim that a loss leaves its axes arbitrary."""
+    """The claim that a loss leaves its axes arbitrary.
+
+    Agreement of two runs would not show it: conventional filters are all much alike, and so match in any two.
+    """
     words = {
         "symmetric": "The symmetric linear loss finds no particular axes in the PCA subspace",
         "decoder": "With the decoder's contribution nonlinear PCA finds no meaningful filters",
@@ -25,10 +28,10 @@ def no_better_than_chance(key: str) -> Claim:
     }
     return Claim(
         words[key],
-        "matched |cos| of two runs on disjoint halves, less that of random axes in one subspace",
+        "matched |cos| with the filters of nonlinear PCA, less that of random axes in one subspace",
         "≤",
         NEAR_CHANCE,
-        lambda r: r.agreement(key) - r.subspace_chance(f"{key}/even"),
+        lambda r: r.agreement(key, "a4") - r.subspace_chance("a4"),
     )
 
 
@@ -44,13 +47,10 @@ CIFAR_FILTERS = Experiment(
         Panel("symmetric", "linear autoencoder, symmetric loss (random start)", SYMMETRIC),
         Panel("decoder", "nonlinear PCA, decoder contribution kept (random start)", WITH_DECODER),
         Panel("conventional", "conventional nonlinear PCA, not whitened (random start)", CONVENTIONAL),
-        Panel("fastica", "FastICA, by std of unit-norm projections", ("model=fastica",)),
+        Panel("fastica", "FastICA, by std of unit-norm projections", FASTICA),
         *halves("pca", "model=pca_svd"),
         *halves("a1", "a=1"),
         *halves("a4", "a=4"),
-        *halves("symmetric", *SYMMETRIC),
-        *halves("decoder", *WITH_DECODER),
-        *halves("conventional", *CONVENTIONAL),
     ),
     (
         Claim(

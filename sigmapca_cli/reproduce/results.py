@@ -49,9 +49,9 @@ class Results:
         """A stored metric of a run."""
         return self.run(key).evaluation[name]
 
-    def mean(self, key: str, name: str, first: int | None = None) -> float:
-        """The mean of a metric over the (first) components."""
-        return float(np.mean(self.measure(key, name)[:first]))
+    def mean(self, key: str, name: str) -> float:
+        """A metric, or its mean over the components."""
+        return float(np.mean(self.measure(key, name)))
 
     def ratio(self, one: str, other: str, name: str) -> float:
         """Mean of a metric in one run over that in another."""
