@@ -1,0 +1,141 @@
+"""Sweeps as a person sees them: failures told at once and in a table, resumed by the same command, one process each."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.launchers.outcome import outcomes, table
+from sigmapca_cli.launchers.snapshot import snapshot
+from sigmapca_cli.runs.read import Run
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """`sigmapca train ARGUMENTS` in the background, standard output and errors in one stream."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "sigmapca_cli", "train", *arguments],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(path: Path) -> None:
+    """Until the file holds something."""
+    until = time.monotonic() + 90
+    while not (path.exists() and path.stat().st_size):
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.02)
+
+
+def only_sweep(folder: Path) -> Path:
+    (sweep,) = (folder / "outputs" / "sweeps").iterdir()
+    return sweep
+
+
+def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_path, small):
+    command = ("-m", *small[:-1], "steps=40", "seed=0,1,2", "k=4,40", "threads=1")
+    words, _ = start(tmp_path, *command).communicate(timeout=240)
+    sweep = only_sweep(tmp_path)
+    assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 3
+    # Job 1 is announced before job 2 has even begun, and named again in the table.
+    assert words.index("sigmapca: job 1: ") < words.index(f"{sweep.name}/2  explained")
+    assert words.count("k=40: more components than the 16 features") == 6
+    assert "  job 5 (seed=2 k=40): k=40: more" in words and "3 finished, 3 failed" in words
+    assert "Traceback" not in words
+    before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")}
+    again = start(tmp_path, *command)
+    words, _ = again.communicate(timeout=240)
+    assert again.returncode == 1
+    assert words.count("already finished") == 3 and "3 finished, 3 failed" in words
+    assert {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")} == before
+
+
+def test_fail_fast_stops_at_the_first_failure(sigmapca, tmp_path, small):
+    result = sigmapca("train", "-m", *small, "k=40,4", "steps=20", "--fail-fast")
+    assert result.returncode == 1
+    assert [job.number for job in outcomes(only_sweep(tmp_path))] == ["0"]
+    assert "0 finished, 1 failed" in result.stdout
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
+    command = ("-m", *small, "steps=4000", "seed=0,1", "threads=1")
+    first = start(tmp_path, *command)
+    wait_for(tmp_path / "outputs")
+    while not list((tmp_path / "outputs").glob("sweeps/*/1/metrics.jsonl")):
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.02)
+    sweep = only_sweep(tmp_path)
+    wait_for(sweep / "1" / "metrics.jsonl")
+    second = start(tmp_path, *command)  # the same sweep, while it goes on
+    os.kill(first.pid, signal.SIGSTOP)
+    refused, _ = second.communicate(timeout=120)
+    os.kill(first.pid, signal.SIGCONT)
+    assert second.returncode == 2 and f"in use by process {first.pid}" in refused
+    assert len(refused.strip().splitlines()) == 1
+    first.terminate()
+    words, _ = first.communicate(timeout=60)
+    assert first.returncode == 75, words
+    assert "1 finished, 1 interrupted" in words
+    begun = Run.open(sweep / "1").attrs["created"]
+    words, _ = start(tmp_path, *command).communicate(timeout=240)
+    assert "already finished" in words and "2 finished" in words
+    assert Run.open(sweep / "1").attrs["created"] == begun
+    whole = sigmapca("train", *small, "steps=4000", "seed=1", "threads=1", "--run-dir", "whole")
+    assert whole.returncode == 0, whole.stderr
+    assert np.array_equal(Run.open(sweep / "1").filters, Run.open(tmp_path / "whole").filters)
+    assert np.array_equal(Run.open(sweep / "1").metrics["loss"], Run.open(tmp_path / "whole").metrics["loss"])
+
+
+def test_a_folder_is_not_taken_for_another_configuration(sigmapca, small):
+    mine = ("train", *small, "steps=20", "--run-dir", "mine", "--if-exists", "resume")
+    assert sigmapca(*mine, "a=1").returncode == 0
+    assert "already finished" in sigmapca(*mine, "a=1").stdout
+    other = sigmapca(*mine, "a=2")
+    assert other.returncode == 2 and "holds a run of another configuration" in other.stderr
+
+
+def test_joblib(tmp_path, small):
+    pytest.importorskip(
+        "hydra_plugins.hydra_joblib_launcher", reason="skipped: hydra-joblib-launcher is missing"
+    )
+    command = ("-m", *small[:-1], "steps=40", "seed=0,1", "threads=1")
+    words, _ = start(
+        tmp_path, *command, "k=4,40", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"
+    ).communicate(timeout=240)
+    assert "2 finished, 2 failed" in words and "Traceback" not in words
+    assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished", "failed"] * 2
+
+
+def test_the_copy_of_conf_is_whole_and_follows_its_content(tmp_path):
+    conf, sweep = tmp_path / "conf", tmp_path / "sweep"
+    (conf / "model").mkdir(parents=True)
+    (conf / "model" / "m.yaml").write_text("a: 1\n")
+    (conf / "notes.txt").write_text("not a configuration")
+    first = snapshot(conf, sweep)
+    assert snapshot(conf, sweep) == first
+    (conf / "model" / "m.yaml").write_text("a: 2\n")
+    second = snapshot(conf, sweep)
+    assert second != first
+    assert (first / "model" / "m.yaml").read_text() == "a: 1\n"
+    assert (second / "model" / "m.yaml").read_text() == "a: 2\n"
+    assert not (first / "notes.txt").exists()
+    assert sorted(path.name for path in first.parent.iterdir()) == sorted((first.name, second.name))
+
+
+def test_the_table_reads_damaged_and_foreign_folders(tmp_path):
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "error.json").write_text("{")
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "run.h5").write_bytes(b"not HDF5")
+    (tmp_path / "2").mkdir()
+    jobs = outcomes(tmp_path)
+    assert [job.status for job in jobs] == ["failed", "failed"]
+    assert table(jobs)[0] == "0 finished, 2 failed"

@@ -1,0 +1,251 @@
+"""What goes wrong on real machines, tried on whole runs: each costs one line, and no run."""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
+from conftest import composed
+from processes import end_of, race, spawn
+from test_disk_full import fill, small_disk  # noqa: F401
+
+from sigmapca_cli.errors import RunFailed, SigmapcaError
+from sigmapca_cli.job import Job, job_of
+from sigmapca_cli.runs import write
+from sigmapca_cli.runs.checkpoint import load
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training.run import run
+
+SMALL = ("data=planted", "data.n=2000", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
+
+
+def job_in(folder: Path, *overrides: str) -> Job:
+    """A job of a named run folder that goes on where it was."""
+    return job_of(composed(f"run_dir='{folder}'", "if_exists=resume", *SMALL, *overrides))
+
+
+def outcome(job: Job) -> str:
+    """What the run ends with: "done", or its line of error."""
+    try:
+        run(job)
+        return "done"
+    except SigmapcaError as problem:
+        assert "\n" not in str(problem)
+        return f"{type(problem).__name__}: {problem}"
+
+
+def in_child(job: Job, meanwhile: Callable[[], None], uid: int = 0) -> str:
+    """Run in another process, do `meanwhile` once it trains; how the run ended."""
+    folder = Path(job.cfg.run_dir or "")
+    read, write_end = os.pipe()
+
+    def work() -> None:
+        if uid:
+            os.setuid(uid)
+        os.write(write_end, outcome(job).encode())
+
+    child = spawn(work)
+    os.close(write_end)
+    until = time.monotonic() + 60
+    while not (folder / "checkpoint.h5").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    meanwhile()
+    with os.fdopen(read) as end:
+        text = end.read()
+    assert end_of(child) == 0
+    return text
+
+
+def interrupted(folder: Path, *overrides: str) -> Job:
+    """A run stopped by SIGTERM after its first checkpoint, and the job that goes on with it."""
+    import signal
+
+    job = job_in(folder, "steps=1000", "checkpoint.every_steps=100", *overrides)
+    child = spawn(lambda: outcome(job) and None)
+    until = time.monotonic() + 60
+    while not (folder / "checkpoint.h5").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    end_of(child)
+    assert Run.open(folder).resumable
+    return job
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user may reach: pytest's own are private."""
+    folder = Path(tempfile.mkdtemp(prefix="sigmapca-"))
+    folder.chmod(0o777)
+    yield folder
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o777)
+    shutil.rmtree(folder)
+
+
+LONG = ("steps=1000000", "checkpoint.every_steps=50", "log_every=1")
+
+
+def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(small_disk):  # noqa: F811
+    folder = small_disk / "run"
+    ballast = []
+    ended = in_child(job_in(folder, *LONG), lambda: ballast.append(fill(small_disk, leave=0)))
+    assert ended.startswith("RunFailed") and "no space left" in ended
+    _, meta = load(folder / "checkpoint.h5")
+    assert Run.open(folder).status in ("failed", "interrupted")
+    ballast[0].unlink()
+    going_on = job_in(folder, *LONG)
+    going_on.cfg.steps = meta["step"] + 100
+    assert outcome(going_on) == "done"
+    assert Run.open(folder).metrics["step"][-1] == meta["step"] + 100
+    assert np.array_equal(Run.open(folder).metrics["step"], np.arange(1, meta["step"] + 101))
+
+
+def test_permission_lost_in_the_middle(open_folder):
+    uid = 0 if os.getuid() else 65534
+    folder = open_folder / "run"
+    ended = in_child(job_in(folder, *LONG), lambda: folder.chmod(0o555), uid)
+    assert ended.startswith("RunFailed") and str(folder) in ended and "Permission denied" in ended
+    tensors, _ = load(folder / "checkpoint.h5")
+    assert np.isfinite(tensors["state/W"]).all()
+
+
+def test_a_folder_that_cannot_be_written(open_folder):
+    job = job_in(open_folder / "run", "steps=10")
+    open_folder.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+    uid = 0 if os.getuid() else 65534
+    read, write_end = os.pipe()
+
+    def work() -> None:
+        if uid:
+            os.setuid(uid)
+        os.write(write_end, outcome(job).encode())
+
+    child = spawn(work)
+    os.close(write_end)
+    with os.fdopen(read) as end:
+        ended = end.read()
+    assert end_of(child) == 0
+    assert ended.startswith("InputError") and "Permission denied" in ended and "outputs" in ended
+
+
+def test_a_damaged_run_file_is_written_anew_from_the_checkpoint(tmp_path, caplog):
+    job = interrupted(tmp_path / "run")
+    path = tmp_path / "run" / "run.h5"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    assert outcome(job) == "done"
+    whole = job_in(tmp_path / "whole", "steps=1000", "checkpoint.every_steps=100")
+    assert outcome(whole) == "done"
+    assert np.array_equal(Run.open(tmp_path / "run").filters, Run.open(tmp_path / "whole").filters)
+
+
+def test_a_truncated_run_file_without_a_checkpoint_is_named(tmp_path):
+    job = job_in(tmp_path / "run", "steps=20")
+    assert outcome(job) == "done"
+    path = tmp_path / "run" / "run.h5"
+    path.write_bytes(path.read_bytes()[:5000])
+    ended = outcome(job)
+    assert ended.startswith("InputError") and str(path) in ended
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    job = interrupted(tmp_path / "run")
+    path = tmp_path / "run" / "checkpoint.h5"
+    path.write_bytes(path.read_bytes()[:-100])
+    ended = outcome(job)
+    assert ended.startswith("InputError") and str(path) in ended
+
+
+def test_a_run_is_not_continued_with_another_configuration(tmp_path):
+    interrupted(tmp_path / "run")
+    ended = outcome(job_in(tmp_path / "run", "steps=1000", "lr=0.02"))
+    assert ended.startswith("InputError") and "another configuration" in ended
+
+
+def test_a_data_file_that_changed_since_is_noticed(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.laplace(size=(2000, 16)))
+    data = ("data=array", f"data.path='{tmp_path / 'x.npy'}'", "k=4", "threads=1", "if_exists=resume")
+    job = job_of(composed(f"run_dir='{tmp_path / 'run'}'", *data, "steps=20"))
+    assert outcome(job) == "done"
+    assert outcome(job) == "done"  # already finished
+    np.save(tmp_path / "x.npy", rng.laplace(size=(2000, 16)))
+    ended = outcome(job)
+    assert ended.startswith("InputError") and "other data" in ended
+
+
+def test_divergence_keeps_the_last_good_checkpoint(tmp_path):
+    diverging = ("model=linear_ae", "optimizer=sgd", "lr=10", "steps=500", "checkpoint.every_steps=1")
+    job = job_in(tmp_path / "run", *diverging, "log_every=50")
+    with pytest.raises(RunFailed, match=r"diverged at step \d+.*smaller lr") as told:
+        run(job)
+    step = int(str(told.value).split("step ")[1].split(":")[0])
+    tensors, meta = load(tmp_path / "run" / "checkpoint.h5")
+    assert meta["step"] == step - 1, "the state before the step that diverged"
+    assert all(np.isfinite(value).all() for value in tensors.values())
+    record = Run.open(tmp_path / "run")
+    assert record.status == "failed" and f"step {step}" in record.attrs["error"]
+    assert f"diverged at step {step}" in (tmp_path / "run" / "train.log").read_text()
+
+
+def test_a_clock_that_goes_backwards_hides_and_overwrites_nothing(tmp_path, monkeypatch):
+    def at(moment: datetime) -> Path:
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return moment
+
+        monkeypatch.setattr(write, "datetime", Clock)
+        return run(job_of(composed(f"outputs='{tmp_path}'", *SMALL, "steps=20")))
+
+    now = datetime(2030, 1, 1, 12)
+    folders = [at(now), at(now - timedelta(hours=1)), at(now - timedelta(hours=1)), at(now)]
+    assert len(set(folders)) == 4
+    assert all(Run.open(folder).status == "finished" for folder in folders)
+
+
+def test_fifty_processes_at_once(tmp_path):
+    """All begin the same run at the same moment: each gets a folder of its own, and all get the same result."""
+    job = job_of(composed(f"outputs='{tmp_path}'", *SMALL, "steps=20"))
+
+    def work(_: int) -> str:
+        with open(os.devnull, "w") as nowhere:
+            sys.stdout = nowhere
+            return run(job).name
+
+    names = race(work, 50)
+    assert len(set(names)) == 50
+    filters = [Run.open(tmp_path / "nlpca" / name).filters for name in names]
+    assert all(np.array_equal(filters[0], other) for other in filters)
+
+
+def test_of_fifty_processes_one_gets_the_named_folder(tmp_path):
+    job = job_in(tmp_path / "run", "steps=20", "if_exists=new")
+
+    def work(_: int) -> str:
+        with open(os.devnull, "w") as nowhere:
+            sys.stdout = nowhere
+            return outcome(job).split(":")[0]
+
+    words = race(work, 50)
+    assert words.count("done") == 1
+    assert set(words) == {"done", "InUse", "InputError"} or set(words) == {"done", "InUse"}
+    assert Run.open(tmp_path / "run").status == "finished"

@@ -1,0 +1,97 @@
+"""Signals end a run in an orderly way, with the status that a scheduler or a shell script goes by."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(__file__))
+from processes import end_of, spawn
+
+from sigmapca_cli.errors import Stopped
+from sigmapca_cli.runs.checkpoint import load
+from sigmapca_cli.runs.lock import is_owned
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training.signals import Guard
+
+LONG = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=2000000")
+EXPECTED = {"SIGINT": 130, "SIGTERM": 75, "SIGHUP": 75, "SIGUSR1": 75, "SIGUSR2": 75}
+
+
+def start(folder: Path, name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sigmapca_cli", "train", *LONG, "threads=1", "--run-dir", name]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_signal_saves_and_ends_with_its_status(tmp_path):
+    children = {name: start(tmp_path, name) for name in EXPECTED}
+    for name, child in children.items():
+        lines = tmp_path / name / "metrics.jsonl"
+        until = time.monotonic() + 120
+        while not (lines.exists() and lines.stat().st_size):
+            assert child.poll() is None and time.monotonic() < until, child.stderr and child.stderr.read()
+            time.sleep(0.05)
+    longest = 0.0
+    for name, child in children.items():
+        began = time.monotonic()
+        child.send_signal(getattr(signal, name))
+        _, errors = child.communicate(timeout=30)
+        longest = max(longest, time.monotonic() - began)
+        assert child.returncode == EXPECTED[name], errors
+        assert len(errors.strip().splitlines()) == 1
+        assert errors.startswith(f"sigmapca: {name} at step ") and f"--resume {name}" in errors
+        run = Run.open(tmp_path / name)
+        assert run.status == "interrupted" and run.resumable and not is_owned(run.folder)
+        tensors, meta = load(run.checkpoint)
+        assert np.array_equal(tensors["state/W"], run.filters)
+        assert run.metrics["step"][-1] == meta["step"] // 50 * 50, "the metrics reach up to the checkpoint"
+    print(f"longest time from signal to exit: {longest:.2f} s")
+
+
+def test_a_second_ctrl_c_ends_at_once():
+    def stubborn() -> None:
+        with Guard() as guard, guard.noting():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert guard.received == signal.SIGINT
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("still alive")
+
+    assert end_of(spawn(stubborn)) == 130
+
+
+def test_outside_the_steps_a_signal_ends_the_run_and_a_launchers_handler_gets_its_turn():
+    def waiting() -> None:
+        try:
+            with Guard():
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(10)
+        except Stopped as problem:
+            assert problem.exit_status == 75
+            os._exit(7)
+
+    def launched() -> None:
+        signal.signal(signal.SIGUSR2, lambda number, frame: os._exit(9))
+        with Guard() as guard:
+            with guard.noting():
+                os.kill(os.getpid(), signal.SIGUSR2)
+                requeue = guard.pass_on()
+            assert requeue is not None
+            requeue()
+
+    assert end_of(spawn(waiting)) == 7
+    assert end_of(spawn(launched)) == 9
+
+
+def test_what_is_ignored_on_purpose_stays_ignored():
+    def ignoring() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with Guard() as guard:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert guard.received is None
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+    assert end_of(spawn(ignoring)) == 0
