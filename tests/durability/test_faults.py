@@ -83,8 +83,13 @@ def interrupted(folder: Path, *overrides: str) -> Job:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread() -> None:
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One run here, so that every module is loaded: a child that has become another user may not read them."""
     torch.set_num_threads(1)
+    assert (
+        outcome(job_in(tmp_path_factory.mktemp("warm") / "run", "steps=2", "checkpoint.every_steps=1"))
+        == "done"
+    )
 
 
 @pytest.fixture
