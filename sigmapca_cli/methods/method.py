@@ -136,6 +136,14 @@ class Method:
         """The filters that a parameter stands for: W/‖W‖ under weight_norm, else W itself."""
         return constraints.unit_norm(W) if self.constraint == "weight_norm" else W
 
+    def directions(self, state: State) -> Tensor:
+        """The directions (…, p, k) whose projections are the components now: W, PV behind a projection P, or
+        WΣ⁻¹V for two layers. These, not W alone, are to be compared with true sources."""
+        W = self.effective(state[self.trained])
+        if self.trained == "V":
+            return self.projection(state) @ W
+        return (W / rows(state["sigma"])) @ state["V"] if self.second else W
+
     # ---- one step ----
 
     def gradient(
