@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -159,7 +160,7 @@ def arrays(solution: Solution, source: Source) -> dict[str, Any]:
 def earlier(job: Job, data_hash: str) -> Path | None:
     """The run of the same configuration and data that `if_exists` speaks of, if there is one."""
     cfg = job.cfg
-    if cfg.if_exists == "new" or (cfg.run_dir and not Path(cfg.run_dir).exists()):
+    if cfg.if_exists == "new" or (cfg.run_dir and not os.path.exists(cfg.run_dir)):
         return None
     if cfg.run_dir or job.hydra_folder:
         folder = Path(cfg.run_dir or str(job.hydra_folder))
