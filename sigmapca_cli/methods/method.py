@@ -16,7 +16,7 @@ from sigmapca_cli.methods import automatic, closed_form, composition, constraint
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
-from sigmapca_cli.methods.registry import OBJECTIVES, Objective
+from sigmapca_cli.methods.registry import Objective
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 
 State = dict[str, Tensor]
@@ -301,6 +301,3 @@ def build(cfg: Any) -> Any:
         h_value=nonlinearities.derivative_one_value(h) if one else h,
         h_graph=nonlinearities.derivative_one(h) if one else h,
     )
-
-
-__all__ = ["OBJECTIVES", "Gradients", "Method", "State", "build"]
