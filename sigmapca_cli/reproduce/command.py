@@ -10,7 +10,9 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import page
 from sigmapca_cli.reproduce.engine import (
     Outcome,
+    Task,
     available_cores,
+    job,
     perform_all,
     pool,
     quiet,
@@ -38,6 +40,7 @@ def settings(recipe: str, data: str | None, quick: bool, extra: tuple[str, ...] 
 def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path) -> None:
     """All runs of the chosen experiments, then figures and verdicts of each."""
     work = [task for experiment in chosen for task in tasks(experiment, setting)]
+    check_data(chosen, setting)
     began = time.monotonic()
 
     def say(outcome: Outcome, done: int) -> None:
@@ -54,6 +57,16 @@ def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path)
         rest = f", {unknown} not measured" if unknown else ""
         where = folder_of(root, experiment.name, setting.recipe)
         print(f"{experiment.name:<26} {yes} of {yes + no} claims held{rest}  {short(str(where))}/figure.png")
+
+
+def check_data(chosen: list[Experiment], setting: Setting) -> None:
+    """Build the images once before all runs: one download, or one error, not one a run."""
+    from sigmapca_cli.sources import build
+
+    first = next((e for e in chosen if e.images), None)
+    if first is not None:
+        panel = next(panel for panel in first.panels if not panel.mnist)
+        build(job(Task(first.name, panel.key, tuple(first.overrides(panel, setting)))).cfg.data)
 
 
 def conclude_all(

@@ -53,9 +53,16 @@ def empty(axes: Axes, reason: str) -> None:
     )
 
 
+def nothing(results: Results) -> Figure:
+    """A figure none of whose runs could be made."""
+    figure = new_figure(4.0, 1.5)
+    empty(figure.add_subplot(), next(iter(results.problems.values()), "not run"))
+    return figure
+
+
 def filter_panels(results: Results, columns: int = 4, width: float = 2.6) -> Figure:
     """One grid of filters a panel, in the order of the plan."""
-    shown = [panel for panel in results.experiment.panels if panel.shown]
+    shown = shown_panels(results)
     columns = min(columns, len(shown))
     lines = math.ceil(len(shown) / columns)
     figure = new_figure(width * columns, (width * 0.5 + 0.42) * lines)
@@ -81,7 +88,7 @@ def filter_panel(axes: Axes, results: Results, key: str, first: int | None = Non
 
 def square_filter_panels(results: Results, columns: int = 2) -> Figure:
     """As `filter_panels` for 64 filters, which make a square."""
-    shown = [panel for panel in results.experiment.panels if panel.shown]
+    shown = shown_panels(results)
     lines = math.ceil(len(shown) / columns)
     figure = new_figure(3.4 * columns, 3.75 * lines)
     for i, panel in enumerate(shown):
@@ -93,8 +100,10 @@ def square_filter_panels(results: Results, columns: int = 2) -> Figure:
 
 def signal_panels(results: Results) -> Figure:
     """Columns: sources, mixtures, then what each method recovers, in the order and sign of the sources."""
-    shown = [panel for panel in results.experiment.panels if panel.shown]
-    key = shown[0].key
+    shown = shown_panels(results)
+    key = next((panel.key for panel in shown if panel.key in results.runs), None)
+    if key is None:
+        return nothing(results)
     source = results.source(key)
     S, X = source.truth.sources, results.rows(key)
     blocks: list[tuple[str, Array, str, list[str]]] = [
@@ -129,8 +138,10 @@ def variances(signals: Array) -> list[str]:
 
 def point_panels(results: Results) -> Figure:
     """The original cloud, the rotated one, then the components that each method recovers."""
-    shown = [panel for panel in results.experiment.panels if panel.shown]
-    key = shown[0].key
+    shown = shown_panels(results)
+    key = next((panel.key for panel in shown if panel.key in results.runs), None)
+    if key is None:
+        return nothing(results)
     clouds: list[tuple[str, Array, str]] = [
         ("original", results.source(key).truth.sources, GREEN),
         ("rotated by 45°", results.rows(key), BLACK),

@@ -14,11 +14,11 @@ LATENT_RECONSTRUCTION = Experiment(
     "Latent reconstruction with [WᵀW] held constant (a–c), without it (d–f), and with a linear reconstruction (g).",
     (
         Panel("wtw1", "with WᵀW, β = 1", (WTW,)),
-        Panel("wtw0", "with WᵀW, β = 0", (WTW, "regularisers.symmetric=0")),
+        Panel("wtw0", "with WᵀW, β = 0", (WTW, "regularisers={symmetric: 0}")),
         Panel("triangular", "with the triangle of WᵀW, β = 1", (WTW, "ordering=triangular")),
-        Panel("beta1", "without WᵀW, β = 1", (LATENT, "regularisers.symmetric=1")),
-        Panel("beta10", "without WᵀW, β = 10", (LATENT, "regularisers.symmetric=10")),
-        Panel("beta100", "without WᵀW, β = 100", (LATENT, "regularisers.symmetric=100")),
+        Panel("beta1", "without WᵀW, β = 1", (LATENT, "regularisers={symmetric: 1}")),
+        Panel("beta10", "without WᵀW, β = 10", (LATENT, "regularisers={symmetric: 10}")),
+        Panel("beta100", "without WᵀW, β = 100", (LATENT, "regularisers={symmetric: 100}")),
         Panel("linear", "with a linear reconstruction", ("model=nlpca_latent_linear",)),
     ),
     (

@@ -1,0 +1,38 @@
+"""The command's words and exit statuses."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def call(*arguments, cwd):
+    """The real command in a folder of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "sigmapca_cli", "reproduce", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--list"),
+        (("cifar-filter",), "did you mean cifar-filters?"),
+        (("--all", "rica-beta"), "either names or --all"),
+        (("rica-beta", "--data", "cifar"), "did you mean cifar10?"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):
+    done = call(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_list_names_all(tmp_path):
+    done = call("--list", cwd=tmp_path)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 19

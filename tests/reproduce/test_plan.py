@@ -1,0 +1,80 @@
+"""Every experiment of the paper is there, composes, and can be run alone by the command its file names."""
+
+import pytest
+
+from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.methods.check import normalise_regularisers
+from sigmapca_cli.reproduce.command import settings
+from sigmapca_cli.reproduce.engine import Task, job, tasks
+from sigmapca_cli.reproduce.plan import RELATIONS, Setting
+from sigmapca_cli.reproduce.registry import EXPERIMENTS
+
+QUICK = Setting("default", "natural", True)
+
+
+def test_each_experiment_has_a_file_that_names_its_figure_and_its_commands():
+    files = {file.stem: file.read_text() for file in (conf_folder() / "experiment").glob("*.yaml")}
+    assert set(EXPERIMENTS) <= set(files) and len(EXPERIMENTS) == 19
+    for name in EXPERIMENTS:
+        assert f"experiment={name}" in files[name] and f"sigmapca reproduce {name}" in files[name]
+        assert "Figure" in files[name] or "Table" in files[name] or "figure" in files[name]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_main_run_composes(name):
+    cfg = job(Task(name, "main", (f"experiment={name}",))).cfg
+    assert cfg.epochs >= 3 and cfg.data.name in ("cifar10", "signals", "points")
+
+
+@pytest.mark.parametrize(
+    "name", ["trainable-sigma", "zca-whitened", "latent-reconstruction", "nonlinear-summary"]
+)
+def test_panels_compose_to_what_they_say(name):
+    work = [task for task in tasks(EXPERIMENTS[name], QUICK) if "/" not in task.key]
+    if name == "nonlinear-summary":
+        work = work[7:9] + work[23:24]
+    found = {task.key: job(task).cfg for task in work}
+    if name == "trainable-sigma":
+        assert [found[k].sigma.l2 for k in ("epoch3", "epoch10", "penalty")] == [0, 0, 1e-3]
+        assert [found[k].epochs for k in ("epoch3", "epoch10", "penalty")] == [3, 10, 10]
+    if name == "zca-whitened":
+        assert [found[k].data.whiten for k in ("pca", "white", "nonlinear")] == ["none", "zca", "zca"]
+    if name == "latent-reconstruction":
+        keys = ("wtw1", "wtw0", "beta1", "beta10", "beta100")
+        betas = [normalise_regularisers(found[k].regularisers).get("symmetric", 0) for k in keys]
+        assert betas == [1, 0, 1, 10, 100] and found["triangular"].ordering.name == "triangular"
+    if name == "nonlinear-summary":
+        assert [cfg.model.name for cfg in found.values()] == list(found)
+        assert found["nlpca"].lr == 0.01 and found["nlpca_triangular"].a == 6
+    assert all(cfg.data.name == "natural" for cfg in found.values())
+
+
+def test_halves_are_disjoint_with_their_own_randomness_and_as_many_steps():
+    experiment = EXPERIMENTS["cifar-filters"]
+    keys = ("a4", "a4/even", "a4/odd")
+    found = {t.key: job(t).cfg for t in tasks(experiment, QUICK) if t.key in keys}
+    even, odd, whole = found["a4/even"], found["a4/odd"], found["a4"]
+    assert {even.data.half, odd.data.half} == {"even", "odd"} and even.seed != odd.seed
+    assert even.epochs == 2 * whole.epochs and even.a == odd.a == whole.a == 4
+
+
+def test_a_quick_look_downloads_nothing():
+    for experiment in EXPERIMENTS.values():
+        for task in tasks(experiment, QUICK):
+            if experiment.images and "data=natural" not in task.overrides:
+                assert "data.offline=true" in task.overrides
+
+
+def test_both_recipes_reach_every_image_run():
+    for setting in settings("both", None, False):
+        for task in tasks(EXPERIMENTS["tanh-scale"], setting)[:2]:
+            cfg = job(task).cfg
+            assert cfg.optimizer.tangent == (setting.recipe == "default")
+            assert cfg.data.epsilon == (1e-3 if setting.recipe == "paper" else None)
+
+
+def test_panel_keys_are_unique_and_relations_known():
+    for experiment in EXPERIMENTS.values():
+        keys = [panel.key for panel in experiment.panels]
+        assert len(keys) == len(set(keys))
+        assert all(claim.relation in RELATIONS for claim in experiment.claims) and experiment.claims
