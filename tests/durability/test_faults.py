@@ -71,7 +71,7 @@ def interrupted(folder: Path, *overrides: str) -> Job:
     """A run stopped by SIGTERM after its first checkpoint, and the job that goes on with it."""
     import signal
 
-    job = job_in(folder, "steps=1000", "checkpoint.every_steps=100", *overrides)
+    job = job_in(folder, "steps=3000", "checkpoint.every_steps=100", *overrides)
     child = spawn(lambda: outcome(job) and None)
     until = time.monotonic() + 60
     while not (folder / "checkpoint.h5").exists() and time.monotonic() < until:
@@ -157,7 +157,7 @@ def test_a_damaged_run_file_is_written_anew_from_the_checkpoint(tmp_path, caplog
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)
     assert outcome(job) == "done"
-    whole = job_in(tmp_path / "whole", "steps=1000", "checkpoint.every_steps=100")
+    whole = job_in(tmp_path / "whole", "steps=3000", "checkpoint.every_steps=100")
     assert outcome(whole) == "done"
     assert np.array_equal(Run.open(tmp_path / "run").filters, Run.open(tmp_path / "whole").filters)
 
@@ -181,7 +181,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_a_run_is_not_continued_with_another_configuration(tmp_path):
     interrupted(tmp_path / "run")
-    ended = outcome(job_in(tmp_path / "run", "steps=1000", "lr=0.02"))
+    ended = outcome(job_in(tmp_path / "run", "steps=3000", "lr=0.02"))
     assert ended.startswith("InputError") and "another configuration" in ended
 
 

@@ -1,0 +1,37 @@
+"""A real SLURM of one node, started for these tests."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent / "start_slurm.sh"
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[dict[str, str]]:
+    """The environment in which sbatch, squeue and our launcher find the cluster; skips where there can be none."""
+    missing = [
+        name for name in PROGRAMS if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None
+    ]
+    if missing:
+        pytest.skip(f"skipped: SLURM is not installed (no {', '.join(missing)}); .ci/run installs it")
+    if os.geteuid() != 0:
+        pytest.skip("skipped: starting a SLURM needs root")
+    pytest.importorskip("submitit", reason="skipped: the extra `cluster` is not installed")
+    folder = tempfile.mkdtemp(prefix="slurm-")
+    started = subprocess.run([str(SCRIPT), folder], capture_output=True, text=True)
+    if started.returncode:
+        subprocess.run([str(SCRIPT), "--stop", folder], check=False)
+        pytest.skip(f"skipped: SLURM does not start here: {started.stderr[-2000:]}")
+    # The shell script of the example calls `sigmapca`: the one of this environment.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    yield {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf", "OMP_NUM_THREADS": "1", "PATH": path}
+    subprocess.run([str(SCRIPT), "--stop", folder], check=True)
+    shutil.rmtree(folder, ignore_errors=True)

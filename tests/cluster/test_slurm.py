@@ -1,0 +1,138 @@
+"""Sweeps on a SLURM cluster: as a job array, preempted, detached, and from a shell script."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from sigmapca_cli.launchers.outcome import outcomes
+
+SMALL = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "threads=1")
+ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1")
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "sweep.sh"
+Environment = dict[str, str]
+
+
+def start(folder: Path, environment: Environment, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sigmapca_cli", "train", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def said(environment: Environment, *command: str) -> str:
+    return subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.2)
+
+
+def queue(environment: Environment) -> list[str]:
+    return said(environment, "squeue", "-h", "-r", "-o", "%i").split()
+
+
+def has_begun(folder: Path) -> bool:
+    lines = folder / "metrics.jsonl"
+    return lines.exists() and lines.stat().st_size > 0
+
+
+def release(environment: Environment, job: str) -> bool:
+    """A requeued job waits two minutes: let it start now. False when it no longer waits."""
+    subprocess.run(
+        ["scontrol", "update", f"jobid={job}", "StartTime=now"], env=environment, capture_output=True
+    )
+    return "PENDING" in said(environment, "squeue", "-h", "-r", "-j", job, "-o", "%T")
+
+
+def only_sweep(folder: Path) -> Path:
+    (sweep,) = (folder / "outputs" / "sweeps").iterdir()
+    return sweep
+
+
+def datasets(folder: Path) -> dict[str, bytes]:
+    """Every dataset of run.h5, but for the configuration, which names folders."""
+    found: dict[str, bytes] = {}
+    with h5py.File(folder / "run.h5") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        for name in names:
+            if isinstance(file[name], h5py.Dataset) and name not in ("config", "overrides"):
+                found[name] = np.asarray(file[name][()]).tobytes()
+    return found
+
+
+def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
+    sweep = ("-m", *SMALL, "k=4", "steps=25000,200,300,400,500,600")  # the first long enough to be preempted
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").mkdir()
+    on_cluster = start(tmp_path / "there", slurm, *sweep, *ON_SLURM)
+    until(lambda: list((tmp_path / "there").glob("outputs/sweeps/*/0")), "the first job")
+    there = only_sweep(tmp_path / "there")
+    until(lambda: has_begun(there / "0"), "the first job's first steps")
+    (job,) = [name for name in queue(slurm) if name.endswith("_0")]
+    subprocess.run(["scontrol", "requeue", job], env=slurm, check=True)
+    log = there / "0" / "train.log"
+    until(lambda: "Stopped: SIGTERM at step" in log.read_text(), "the preempted job's checkpoint")
+    until(lambda: release(slurm, job), "the preempted job in the queue")
+    until(lambda: not release(slurm, job), "the preempted job's second start")
+    words, _ = on_cluster.communicate(timeout=240)
+    assert on_cluster.returncode == 0, words
+    assert "6 jobs" in words and f"job ids: {job} " in words and "6 finished" in words
+    assert "sacct" not in words and "Traceback" not in words
+    assert log.read_text().count("solved in") == 1
+    local = start(tmp_path / "here", slurm, *sweep)
+    assert local.wait(timeout=240) == 0
+    here = only_sweep(tmp_path / "here")
+    for number in range(6):
+        assert datasets(there / str(number)) == datasets(here / str(number)), f"job {number}"
+
+
+def test_detached_jobs_keep_the_configuration_they_were_submitted_with(slurm, tmp_path):
+    conf = tmp_path / "mine" / "experiment"
+    conf.mkdir(parents=True)
+    (conf / "own.yaml").write_text("# @package _global_\nsteps: 30\n")
+    node = said(slurm, "sinfo", "-h", "-N", "-o", "%n").split()[0]
+    said(slurm, "scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    command = ("-m", *SMALL, "k=4,40", "experiment=own", "--config-dir", "mine", *ON_SLURM, "detach=true")
+    submitting = start(tmp_path, slurm, *command)
+    words, _ = submitting.communicate(timeout=120)
+    assert submitting.returncode == 0 and "job ids: " in words and "detached" in words
+    assert len(queue(slurm)) == 2, "they wait, and nobody waits for them"
+    (conf / "own.yaml").write_text("# @package _global_\nsteps: 60\n")
+    said(slurm, "scontrol", "update", f"nodename={node}", "state=resume")
+    until(lambda: not queue(slurm), "the end of the jobs")
+    done = outcomes(only_sweep(tmp_path))
+    assert [job.status for job in done] == ["finished", "failed"]
+    assert "lower k" in done[1].reason
+    with h5py.File(only_sweep(tmp_path) / "0" / "run.h5") as file:
+        assert file["evaluation/steps"][()] == 30
+
+
+def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
+    arguments = " ".join((*SMALL, "k=4", "steps=15000"))
+    environment = {**slurm, "SIGMAPCA_ARGUMENTS": arguments}
+    submit = ("sbatch", "--parsable", "--array=0-1", "--mem=1G", "--cpus-per-task=1", str(EXAMPLE))
+    number = subprocess.run(
+        submit, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    folder, job = tmp_path / "outputs" / "slurm-sweep" / "a-1", f"{number}_0"
+    until(lambda: has_begun(folder), "the first task's first steps")
+    subprocess.run(["scancel", "--batch", "--signal=USR2", job], env=slurm, check=True)  # as the limit does
+    log = folder / "train.log"
+    until(lambda: "Stopped: SIGUSR2 at step" in log.read_text(), "the checkpoint")
+    until(lambda: release(slurm, job), "the job in the queue again")
+    until(lambda: not release(slurm, job), "its second start")
+    until(lambda: not queue(slurm), "the end of the jobs")
+    assert log.read_text().count("solved in") == 1
+    whole = start(tmp_path, slurm, "a=1", *arguments.split(), "--run-dir", "whole")
+    assert whole.wait(timeout=120) == 0
+    assert datasets(folder) == datasets(tmp_path / "whole")
+    assert datasets(folder.parent / "a-2")
