@@ -162,7 +162,7 @@ def _table(report: Report) -> Table:
         "status": [run.status for run in report.runs],
         "loss": [last_value(run, "loss") for run in report.runs],
         **{words: [scalar(run, name) for run in report.runs] for words, name in METRICS.items()},
-        "seconds": [float(run.attrs.get("wall_seconds", math.nan)) for run in report.runs],
+        "seconds": [round(float(run.attrs.get("wall_seconds", math.nan)), 1) for run in report.runs],
     }
     for name in ("loss", *METRICS, "seconds"):
         if all(math.isnan(value) for value in columns[name]):

@@ -33,7 +33,10 @@
   function choose(run) {
     for (const svg of document.querySelectorAll("svg.many")) {
       svg.classList.toggle("chosen", run !== undefined);
-      for (const mark of svg.querySelectorAll("[data-run]")) mark.classList.toggle("on", mark.dataset.run === run);
+      for (const mark of svg.querySelectorAll("[data-run]")) {
+        mark.classList.toggle("on", mark.dataset.run === run);
+        if (mark.dataset.run === run) svg.append(mark); // what is last is drawn on top
+      }
     }
     for (const link of document.querySelectorAll('td a[href^="#run-"]')) {
       link.closest("tr").classList.toggle("on", link.getAttribute("href") === "#run-" + run);
