@@ -104,8 +104,8 @@ class Config:
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
     threads: int | None = None  # of torch; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
-    keep: str = "last"  # last weights, or best by training loss
-    tol: float = 1e-2  # relative tangent gradient under which a run counts as converged
+    keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
+    tol: float = 2e-2  # relative tangent gradient under which a run counts as converged
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
@@ -136,7 +136,7 @@ class Config:
         within("tol", self.tol, 0, open_low=True)
         choice("init", self.init, ("pca", "orthogonal", "file"))
         choice("dtype", self.dtype, ("float32", "float64"))
-        choice("keep", self.keep, ("last", "best"))
+        choice("keep", self.keep, ("last", "best_loss"))
         choice("stop", self.stop, ("never", "tol"))
         choice("if_exists", self.if_exists, ("new", "skip", "resume", "fail"))
         if self.init == "file" and not self.init_file:

@@ -58,7 +58,8 @@ def newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
         from sigmapca_cli.solvers.run import fit as newton_fit
     except ImportError as problem:
         raise InputError(f"solver=newton: not available ({problem})") from None
-    return newton_fit(cfg, source)
+    solution, facts = newton_fit(cfg, source)
+    return solution, {**facts, **solution.extra}
 
 
 def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device) -> Trainer:
@@ -84,7 +85,7 @@ def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device)
     )
 
 
-def truth_measure(source: Source) -> Callable[[dict[str, torch.Tensor]], dict[str, float]]:
+def truth_measure(method: Any, source: Source) -> Callable[[dict[str, torch.Tensor]], dict[str, float]]:
     """MCC of the present filters where the true ones are known: cheap enough for every stored step."""
     if source.truth is None or source.truth.filters is None:
         return lambda state: {}
@@ -93,7 +94,7 @@ def truth_measure(source: Source) -> Callable[[dict[str, torch.Tensor]], dict[st
     def measure(state: dict[str, torch.Tensor]) -> dict[str, float]:
         from sigmapca_cli.evaluation import metrics
 
-        return {"mcc": metrics.mcc(state["W"].detach().cpu().double().numpy(), truth)}
+        return {"mcc": metrics.mcc(method.directions(state).detach().cpu().double().numpy(), truth)}
 
     return measure
 
@@ -127,7 +128,7 @@ def train(
         if saver.due(trainer.step):
             save(trainer, writer, saver)
 
-    trainer.hooks = Hooks(log, truth_measure(source), between, finished)
+    trainer.hooks = Hooks(log, truth_measure(trainer.method, source), between, finished)
     with guard.noting():
         try:
             trainer.run()
@@ -166,14 +167,16 @@ def stop(
 def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     """The solution in its final order and signs, with the evidence for its convergence."""
     cfg: Any = trainer.cfg
-    gradient = relative_gradient(trainer.method, trainer.state, source)
+    state = trainer.kept()
+    gradient = relative_gradient(trainer.method, state, source)
     largest = float(gradient.mean())
-    solution = trainer.method.result(trainer.state, source.covariance()[1])
+    solution = trainer.method.result(state, source.covariance()[1])
     facts: Facts = {
         "relative_gradient": largest,
         "relative_gradient_per_component": gradient.cpu().numpy(),
         "converged": math.isfinite(largest) and largest < cfg.tol,
         "steps": trainer.step,
+        "filter_change": trainer.filter_change,
         **solution.extra,
     }
     return solution, facts

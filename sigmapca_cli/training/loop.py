@@ -15,6 +15,9 @@ from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import FusedStep, covers
 
+# Names among the slots that belong to the loop, not to the optimizer.
+EPOCH_START, EPOCH_LOSS, BEST = "epoch.W", "epoch.loss", "best."
+
 Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 
@@ -46,6 +49,7 @@ class Trainer:
     step: int = 0
     slots: dict[str, Tensor] = field(default_factory=dict)
     losses: list[Tensor] = field(default_factory=list)
+    filter_change: float = math.nan
 
     def __post_init__(self) -> None:
         cfg = self.cfg
@@ -76,10 +80,12 @@ class Trainer:
             epoch, first = self.position
             if first == 0:
                 self.method.begin_epoch(self.state, self.covariance)
+                self.slots[EPOCH_START] = self.state[self.method.trained].detach().clone()
             for batch in self.batches.epoch(epoch, first):
                 self.advance(batch)
-                if self.step % self.cfg.log_every == 0 or self.step == self.total:
-                    self.flush()
+                ended = self.position[1] == 0 or self.step == self.total
+                if ended or self.step % self.cfg.log_every == 0:
+                    self.flush(ended)
                     if self.hooks.finished(self):
                         return
                 self.hooks.between(self)
@@ -102,13 +108,46 @@ class Trainer:
         self.method.constrain(self.state)
         self.losses.append(loss.detach())
 
-    def flush(self) -> None:
+    def flush(self, ended: bool = False) -> None:
         """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""
         window = torch.stack(self.losses).double().cpu().numpy()
         self.losses.clear()
         self.check(window)
         values = {"loss": window.mean(0), **self.hooks.measure(self.state)}
+        self.keep(window, ended)
+        if ended:
+            self.filter_change = self.change()
+            values["filter_change"] = np.asarray(self.filter_change)
         self.hooks.log(np.array([self.step]), {k: np.asarray(v)[None] for k, v in values.items()})
+
+    def change(self) -> float:
+        """Largest 1 − |cos| between a filter now and at the start of this epoch."""
+        W = self.state[self.method.trained]
+        cosine = torch.nn.functional.cosine_similarity(W, self.slots[EPOCH_START].to(W), dim=-2)
+        return float(1 - cosine.abs().min())
+
+    def keep(self, window: np.ndarray, ended: bool) -> None:
+        """With keep=best_loss: at the end of an epoch, remember the state when its mean loss is the lowest so far.
+
+        The sums stand among the slots, so that a checkpoint carries them.
+        """
+        if self.cfg.keep != "best_loss":
+            return
+        sums = self.slots.setdefault(EPOCH_LOSS, torch.tensor([0.0, 0.0, math.inf], dtype=torch.float64))
+        sums[0] += float(window.sum())
+        sums[1] += len(window)
+        if not ended:
+            return
+        if sums[0] / sums[1] < sums[2]:
+            sums[2] = sums[0] / sums[1]
+            for name, value in self.state.items():
+                self.slots[BEST + name] = value.detach().clone()
+        sums[:2] = 0
+
+    def kept(self) -> dict[str, Tensor]:
+        """The state whose filters are the result: the last, or that of the epoch with the lowest loss."""
+        best = {n.removeprefix(BEST): v for n, v in self.slots.items() if n.startswith(BEST)}
+        return best or self.state
 
     def check(self, window: np.ndarray) -> None:
         """Refuse to train on in silence once a loss or a filter is no longer finite."""
