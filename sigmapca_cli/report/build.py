@@ -9,13 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report import charts
-from sigmapca_cli.report.gather import axes_of, last_value, open_all, plain, scalar, short, telling
+from sigmapca_cli.report.gather import (
+    axes_of,
+    last_value,
+    open_all,
+    plain,
+    scalar,
+    short,
+    shown_filters,
+    telling,
+)
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import (
     Cell,
@@ -64,6 +75,11 @@ class Report:
     def swept(self) -> dict[str, Sequence[str]]:
         """The settings among them that tell runs apart, without those that only follow others."""
         return telling(self.settings)
+
+    @cached_property
+    def filters(self) -> list[NDArray[np.float64] | None]:
+        """What is drawn of each run; None for those that have no solution or are not drawn."""
+        return [shown_filters(run) if i in self.drawn else None for i, run in enumerate(self.runs)]
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -119,7 +135,7 @@ def sections(report: Report) -> list[Section]:
     parts = [
         Section("What differs", _what_differs(report) if many else []),
         Section("Runs" if many else "Result", [_table(report), *_notes(report)]),
-        Section("Filters", [_gallery(report)] if any(run.filters is not None for run in report.runs) else []),
+        Section("Filters", [_gallery(report)] if any(W is not None for W in report.filters) else []),
         Section("Curves", charts.curves(report)),
         Section("Standard deviations", charts.spectra(report)),
         Section("Verdicts", _trust(report)),
@@ -197,13 +213,14 @@ def _gallery(report: Report) -> Gallery:
 
 def _grids(report: Report) -> dict[int, str]:
     """The filters of each run as SVG, so few and coarse that all of them stay within the budget."""
-    having = [i for i in report.drawn if report.runs[i].filters is not None]
+    having = [i for i in report.drawn if report.filters[i] is not None]
 
     def grid(i: int, most: int, palette: int | None) -> str:
-        run = report.runs[i]
-        shape = run.patch_shape
-        assert run.filters is not None  # chosen above
-        return filter_grid(run.filters, run.sigma, None if shape is None else tuple(shape), most, palette)  # type: ignore[arg-type]
+        run, W = report.runs[i], report.filters[i]
+        assert W is not None  # chosen above
+        shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
+        sigma = run.sigma if run.rotation is None else None
+        return filter_grid(W, sigma, shape, most, palette)  # type: ignore[arg-type]
 
     size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
     return {i: grid(i, *size) for i in having}
@@ -211,9 +228,11 @@ def _grids(report: Report) -> dict[int, str]:
 
 def _shown(run: Run) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
+    what = "filters" if run.rotation is None else "columns of the unmixing matrix"
     if run.patch_shape is None:
-        return f"Weights of {k} filters"
-    return f"{k} filters, each scaled by its largest weight; zero is mid-grey, σ below"
+        return f"Weights of {k} {what}"
+    below = ", σ below" if run.rotation is None else ""
+    return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
 
 
 def _figures(run: Run) -> str:
@@ -246,11 +265,11 @@ def _trust(report: Report) -> list[Any]:
 def _agreement(report: Report) -> list[Any]:
     from sigmapca_cli.evaluation.compare import compare
 
-    having = [i for i in report.drawn if report.runs[i].filters is not None]
-    sizes = {len(report.runs[i].filters) for i in having}  # type: ignore[arg-type]
+    having = [i for i in report.drawn if report.filters[i] is not None]
+    sizes = {len(W) for W in report.filters if W is not None}
     if not 2 <= len(having) <= MOST_COMPARED or len(sizes) > 1:
         return []
-    found = compare([report.runs[i] for i in having])
+    found = compare([_comparable(report, i) for i in having])
     assert found.agreement is not None and found.chance is not None  # the sizes are alike
     numbers = [str(i + 1) for i in having]
     rows = [
@@ -267,6 +286,12 @@ def _agreement(report: Report) -> list[Any]:
         words = f"{good} of {all_} components come back in every run (mean stability index {found.stability.mean:.3f})"
         blocks.append(Verdicts([Verdict(words)]))
     return blocks
+
+
+def _comparable(report: Report, i: int) -> SimpleNamespace:
+    """A run as `compare` takes it, with the filters that are shown."""
+    run = report.runs[i]
+    return SimpleNamespace(name=run.name, filters=report.filters[i], config={}, evaluation={})
 
 
 def _configuration(report: Report) -> list[Any]:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.report.page import Axis, number
 from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
@@ -48,6 +51,17 @@ def in_order(runs: list[Run]) -> list[Run]:
 def short(run: Run) -> str:
     """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
     return run.name if len(run.name) > 8 else f"{run.folder.resolve().parent.name}/{run.name}"
+
+
+def shown_filters(run: Run) -> NDArray[np.float64] | None:
+    """What a person calls the filters of a run (p, k): W, and for linear ICA the unmixing's columns, of unit norm.
+
+    There W only whitens; its columns are the principal directions whatever was found.
+    """
+    if run.rotation is None or run.encoder is None:
+        return run.filters
+    norm = np.linalg.norm(run.encoder, axis=0)
+    return np.asarray(run.encoder / np.where(norm > 0, norm, 1.0))
 
 
 def last_value(run: Run, name: str) -> float:

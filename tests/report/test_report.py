@@ -108,3 +108,22 @@ def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
     assert "<title>2 runs</title>" in (tmp_path / "two.html").read_text()
     wrong = call("nothing-here")
     assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
+
+
+def test_linear_ica_shows_its_unmixing(tmp_path: Path, write_run):
+    from sigmapca_cli.report.gather import shown_filters
+    from sigmapca_cli.runs.write import RunWriter
+
+    rng = np.random.default_rng(0)
+    W, V = (np.linalg.qr(rng.normal(size=size))[0] for size in ((9, 3), (3, 3)))
+    writer = RunWriter(tmp_path, model="lica")
+    writer.finish({"filters": W, "sigma": np.ones(3), "encoder": 5 * W @ V, "rotation": V})
+    assert np.allclose(shown_filters(Run.open(tmp_path)), W @ V)
+    assert "columns of the unmixing matrix" in by_title([str(tmp_path)])["Filters"][0].panels[0].heading
+
+
+def test_a_run_that_has_just_begun_is_reported(tmp_path: Path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 10, "loss": 3.5}\n{"step": 20, "loss": 2.5}\n')
+    parts = by_title([str(tmp_path)])
+    assert "Curves" in parts and "Filters" not in parts
+    assert ["loss", "2.5"] in [[cell.text for cell in row] for row in parts["Result"][0].cells]
