@@ -19,6 +19,7 @@ from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report import charts
 from sigmapca_cli.report.gather import (
     axes_of,
+    given,
     last_value,
     open_all,
     plain,
@@ -26,6 +27,7 @@ from sigmapca_cli.report.gather import (
     short,
     shown_filters,
     telling,
+    told_apart,
 )
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import (
@@ -73,7 +75,10 @@ class Report:
 
     @cached_property
     def swept(self) -> dict[str, Sequence[str]]:
-        """The settings among them that tell runs apart, without those that only follow others."""
+        """By what a person tells the runs apart: what was typed where that is enough, else the settings themselves."""
+        typed = given(self.runs)
+        if typed and told_apart(typed) == told_apart(self.settings):
+            return {name: [rounded(v) for v in row] for name, row in telling(typed).items()}
         return telling(self.settings)
 
     @cached_property

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
 from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
 from sigmapca_cli.runs.read import Run, is_run_folder
@@ -112,6 +113,17 @@ def telling(settings: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         if "." not in name or name in CHOICES or _split(settings[name]) not in known:
             found[name] = settings[name]
     return found
+
+
+def given(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """What was typed differently on the command line, a value a run; nothing where a run does not say."""
+    typed = [dict(text.lstrip("+~").split("=", 1) for text in run.overrides if "=" in text) for run in runs]
+    return differing(typed) if all(typed) else {}
+
+
+def told_apart(settings: Mapping[str, Sequence[str]]) -> int:
+    """How many different runs the settings make."""
+    return len(set(zip(*settings.values(), strict=True)))
 
 
 def plain(name: str) -> str:

@@ -20,7 +20,13 @@ def configuration(a: float, seed: int, k: int) -> dict:
 
 
 def write(
-    folder: Path, a: float, seed: int, shape: tuple[int, int, int] | None = SHAPE, k: int = 4, **attrs
+    folder: Path,
+    a: float,
+    seed: int,
+    shape: tuple[int, int, int] | None = SHAPE,
+    k: int = 4,
+    overrides: tuple[str, ...] = (),
+    **attrs,
 ) -> Path:
     """One finished run of random filters, of a given by a and seed."""
     rng = np.random.default_rng([int(10 * a), seed])
@@ -30,7 +36,7 @@ def write(
     sigma = np.sort(rng.uniform(1, 3, size=k))[::-1]
     folder.mkdir(parents=True)
     config = yaml.safe_dump(configuration(a, seed, k))
-    writer = RunWriter(folder, model="nlpca", config_yaml=config, seed=seed)
+    writer = RunWriter(folder, model="nlpca", config_yaml=config, seed=seed, overrides=overrides)
     steps = np.arange(10, 1010, 10)
     writer.log_block(steps, {"loss": a / steps + 1, "mcc": 1 - 1 / steps})
     writer.finish(

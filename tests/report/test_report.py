@@ -127,3 +127,15 @@ def test_a_run_that_has_just_begun_is_reported(tmp_path: Path):
     parts = by_title([str(tmp_path)])
     assert "Curves" in parts and "Filters" not in parts
     assert ["loss", "2.5"] in [[cell.text for cell in row] for row in parts["Result"][0].cells]
+
+
+def test_a_sweep_is_named_by_what_was_typed(tmp_path: Path, write_run):
+    for number, (a, model) in enumerate([(1, "rica"), (2, "nlpca"), (3, "lica")]):
+        write_run(tmp_path / str(number), a, 0, overrides=("k=4", f"model={model}"))
+    report = Report(*open_all([str(tmp_path)]))
+    assert report.swept == {"model": ["rica", "nlpca", "lica"]}
+    assert "a" in report.settings  # which followed from it
+    write_run(
+        tmp_path / "3", 3, 1, overrides=("k=4", "model=lica")
+    )  # what was typed no longer tells all apart
+    assert list(Report(*open_all([str(tmp_path)])).swept) == ["a", "seed"]
