@@ -48,3 +48,16 @@ def test_keep_best_loss_keeps_the_epoch_with_the_lowest_mean(train):
     cut = train(*common, f"epochs={lowest + 1}", f"seed={seed}")
     assert np.array_equal(run.filters, cut.filters)
     assert not np.array_equal(run.filters, train(*common, "epochs=5", f"seed={seed}").filters)
+
+
+def test_the_loss_does_not_rank_solutions(train, tmp_path):
+    # docs/findings.md quotes these two losses: the true axes have the lower one, and training leaves them.
+    points = ("experiment=points-uniform", "a=2", "log_every=32", "batch_size=1000")
+    angle = np.pi / 4
+    np.save(tmp_path / "truth.npy", [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    at_truth = train(*points, "init=file", f"init_file={tmp_path / 'truth.npy'}", "lr=1e-9", "epochs=400")
+    converged = train(*points, "epochs=3000")
+    assert at_truth.evaluation["mcc"] > 0.999 and converged.evaluation["mcc"] < 0.8
+    truth, wrong = at_truth.metrics["loss"][-1], converged.metrics["loss"][-1]
+    print(f"loss of the true axes {truth:.4f}, of what training converges to {wrong:.4f}")
+    assert truth < wrong
