@@ -6,37 +6,24 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report import charts
+from sigmapca_cli.report.gallery import METRICS, gallery
 from sigmapca_cli.report.gather import (
-    axes_of,
-    given,
+    Report,
     last_value,
     open_all,
     plain,
     scalar,
     short,
-    shown_filters,
-    telling,
-    told_apart,
 )
-from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import (
     Cell,
     Code,
     Details,
-    Gallery,
-    Panel,
-    Picture,
     Section,
     Table,
     Text,
@@ -45,58 +32,8 @@ from sigmapca_cli.report.page import (
     write_page,
 )
 from sigmapca_cli.report.trust import certificate, verdicts
-from sigmapca_cli.runs.read import Run
 
-MOST_DRAWN = 60  # runs with pictures and configuration of their own; a table holds any number
 MOST_COMPARED = 20
-BUDGET = 2_500_000  # bytes of filter grids, of the 5 MB that a page of 20 runs may have
-METRICS = {
-    "MCC": "mcc",
-    "explained variance": "explained_variance",
-    "reconstruction error": "reconstruction_error",
-    "orthogonality error": "orthogonality_error",
-}
-
-
-@dataclass(frozen=True)
-class Report:
-    """Runs, with what was left out of their folder in words."""
-
-    runs: Sequence[Run]
-    left_out: Sequence[str]
-
-    @cached_property
-    def settings(self) -> dict[str, list[str]]:
-        """What was set differently, a value a run."""
-        found = {
-            name: [rounded(v) for v in row] for name, row in differing([r.config for r in self.runs]).items()
-        }
-        return {name: row for name, row in found.items() if len(set(row)) > 1}
-
-    @cached_property
-    def swept(self) -> dict[str, Sequence[str]]:
-        """By what a person tells the runs apart: what was typed where that is enough, else the settings themselves."""
-        typed = given(self.runs)
-        if typed and told_apart(typed) == told_apart(self.settings):
-            return {name: [rounded(v) for v in row] for name, row in telling(typed).items()}
-        return telling(self.settings)
-
-    @cached_property
-    def filters(self) -> list[NDArray[np.float64] | None]:
-        """What is drawn of each run; None for those that have no solution or are not drawn."""
-        return [shown_filters(run) if i in self.drawn else None for i, run in enumerate(self.runs)]
-
-    @cached_property
-    def drawn(self) -> list[int]:
-        """The runs that are drawn, spread evenly where there are too many."""
-        count = min(len(self.runs), MOST_DRAWN)
-        return sorted(set(np.linspace(0, len(self.runs) - 1, count).round().astype(int).tolist()))
-
-    def named(self, i: int) -> str:
-        """Run i by what it was set to, where that is short."""
-        values = [f"{plain(n)}={row[i]}" for n, row in self.swept.items()]
-        words = ", ".join(values)
-        return words if values and len(words) <= 60 else short(self.runs[i])
 
 
 def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
@@ -105,11 +42,6 @@ def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
     count = len(report.runs)
     title = f"Run {short(report.runs[0])}" if count == 1 else f"{count} runs"
     return write_page(path, title, sections(report), subtitle(report))
-
-
-def rounded(value: str) -> str:
-    """4 for 4.0: the same number, however it was typed."""
-    return value[:-2] if value.endswith(".0") and value[:-2].lstrip("-").isdigit() else value
 
 
 def counted(value: Any) -> str:
@@ -140,7 +72,7 @@ def sections(report: Report) -> list[Section]:
     parts = [
         Section("What differs", _what_differs(report) if many else []),
         Section("Runs" if many else "Result", [_table(report), *_notes(report)]),
-        Section("Filters", [_gallery(report)] if any(W is not None for W in report.filters) else []),
+        Section("Filters", [gallery(report)] if any(W is not None for W in report.filters) else []),
         Section("Curves", charts.curves(report)),
         Section("Standard deviations", charts.spectra(report)),
         Section("Verdicts", _trust(report)),
@@ -196,56 +128,6 @@ def _table(report: Report) -> Table:
     return Table(
         "Choose a column's name to sort by it, a run's number to see more of it", list(columns), rows
     )
-
-
-def _gallery(report: Report) -> Gallery:
-    grids = _grids(report)
-    axes, keys = axes_of(
-        {n: [row[i] for i in report.drawn] for n, row in report.swept.items()}, len(report.drawn)
-    )
-    panels = []
-    for i, key in zip(report.drawn, keys, strict=True):
-        run = report.runs[i]
-        many = len(report.runs) > 1
-        heading = f"{i + 1}: {report.named(i)}" if many else _shown(run)
-        caption = f"{_shown(run)}. {_figures(run)}" if many else _figures(run)
-        picture: Any = Text(f"This run has no filters (status {run.status}).")
-        if i in grids:
-            picture = Picture(grids[i], "", caption, svg=True)
-        panels.append(Panel(key, heading, [picture], i + 1))
-    return Gallery(axes if len(panels) > 1 else [], panels)
-
-
-def _grids(report: Report) -> dict[int, str]:
-    """The filters of each run as SVG, so few and coarse that all of them stay within the budget."""
-    having = [i for i in report.drawn if report.filters[i] is not None]
-
-    def grid(i: int, most: int, palette: int | None) -> str:
-        run, W = report.runs[i], report.filters[i]
-        assert W is not None  # chosen above
-        shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
-        sigma = run.sigma if run.rotation is None else None
-        return filter_grid(W, sigma, shape, most, palette)  # type: ignore[arg-type]
-
-    size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
-    return {i: grid(i, *size) for i in having}
-
-
-def _shown(run: Run) -> str:
-    k = 0 if run.filters is None else run.filters.shape[1]
-    what = "filters" if run.rotation is None else "columns of the unmixing matrix"
-    if run.patch_shape is None:
-        return f"Weights of {k} {what}"
-    below = ", σ below" if run.rotation is None else ""
-    return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
-
-
-def _figures(run: Run) -> str:
-    values = {
-        "loss": last_value(run, "loss"),
-        **{words: scalar(run, name) for words, name in METRICS.items()},
-    }
-    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if not math.isnan(value))
 
 
 def _trust(report: Report) -> list[Any]:

@@ -10,7 +10,7 @@ from sigmapca_cli.report.page import Picture, Pictures
 from sigmapca_cli.report.svg import Series, colours, line_chart, thinned
 
 if TYPE_CHECKING:
-    from sigmapca_cli.report.build import Report
+    from sigmapca_cli.report.gather import Report
 
 CURVES = {"loss": "loss", "mcc": "MCC", "gradient_norm": "gradient norm", "agreement": "agreement"}
 MOST_NAMED = 12

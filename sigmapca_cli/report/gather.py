@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,49 @@ from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
 from sigmapca_cli.runs.read import Run, is_run_folder
 
 MOST_AXES = 3
+MOST_DRAWN = 60  # runs with pictures and configuration of their own; a table holds any number
 CHOICES = ("model.name", "data.name")  # always told, besides the knobs of the top level
+
+
+@dataclass(frozen=True)
+class Report:
+    """Runs, with what was left out of their folder in words."""
+
+    runs: Sequence[Run]
+    left_out: Sequence[str]
+
+    @cached_property
+    def settings(self) -> dict[str, list[str]]:
+        """What was set differently, a value a run."""
+        found = {
+            name: [rounded(v) for v in row] for name, row in differing([r.config for r in self.runs]).items()
+        }
+        return {name: row for name, row in found.items() if len(set(row)) > 1}
+
+    @cached_property
+    def swept(self) -> dict[str, Sequence[str]]:
+        """By what a person tells the runs apart: what was typed where that is enough, else the settings themselves."""
+        typed = given(self.runs)
+        if typed and told_apart(typed) == told_apart(self.settings):
+            return {name: [rounded(v) for v in row] for name, row in telling(typed).items()}
+        return telling(self.settings)
+
+    @cached_property
+    def filters(self) -> list[NDArray[np.float64] | None]:
+        """What is drawn of each run; None for those that have no solution or are not drawn."""
+        return [shown_filters(run) if i in self.drawn else None for i, run in enumerate(self.runs)]
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The runs that are drawn, spread evenly where there are too many."""
+        count = min(len(self.runs), MOST_DRAWN)
+        return sorted(set(np.linspace(0, len(self.runs) - 1, count).round().astype(int).tolist()))
+
+    def named(self, i: int) -> str:
+        """Run i by what it was set to, where that is short."""
+        values = [f"{plain(n)}={row[i]}" for n, row in self.swept.items()]
+        words = ", ".join(values)
+        return words if values and len(words) <= 60 else short(self.runs[i])
 
 
 def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
@@ -149,3 +193,8 @@ def _split(row: Sequence[str]) -> tuple[int, ...]:
 def _plainness(name: str) -> tuple[int, int, str]:
     """Sorts the knobs of the top level first, then the names of groups: model.name before model.objective."""
     return name.count("."), 0 if name.endswith(".name") else 1, name
+
+
+def rounded(value: str) -> str:
+    """4 for 4.0: the same number, however it was typed."""
+    return value[:-2] if value.endswith(".0") and value[:-2].lstrip("-").isdigit() else value

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sigmapca_cli.report.build import BUDGET, Report, sections, write_report
-from sigmapca_cli.report.gather import open_all
+from sigmapca_cli.report.build import sections, write_report
+from sigmapca_cli.report.gallery import BUDGET
+from sigmapca_cli.report.gather import Report, open_all
 from sigmapca_cli.report.page import Gallery, Table
 from sigmapca_cli.report.trust import certificate, verdicts
 from sigmapca_cli.runs.read import Run
@@ -72,7 +73,7 @@ def test_twenty_runs_of_large_filters_stay_below_5_mb(tmp_path: Path, write_run)
 
 
 def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monkeypatch):
-    monkeypatch.setattr("sigmapca_cli.report.build.MOST_DRAWN", 3)
+    monkeypatch.setattr("sigmapca_cli.report.gather.MOST_DRAWN", 3)
     for seed in range(5):
         write_run(tmp_path / str(seed), 1, seed)
     parts = by_title([str(tmp_path)])

@@ -1,0 +1,69 @@
+"""The filters of all runs, of which sliders over the swept settings choose one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sigmapca_cli.report.gather import Report, axes_of, last_value, scalar
+from sigmapca_cli.report.grids import SIZES, filter_grid
+from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
+from sigmapca_cli.runs.read import Run
+
+BUDGET = 2_500_000  # bytes of filter grids, of the 5 MB that a page of 20 runs may have
+METRICS = {
+    "MCC": "mcc",
+    "explained variance": "explained_variance",
+    "reconstruction error": "reconstruction_error",
+    "orthogonality error": "orthogonality_error",
+}
+
+
+def gallery(report: Report) -> Gallery:
+    grids = _grids(report)
+    axes, keys = axes_of(
+        {n: [row[i] for i in report.drawn] for n, row in report.swept.items()}, len(report.drawn)
+    )
+    panels = []
+    for i, key in zip(report.drawn, keys, strict=True):
+        run = report.runs[i]
+        many = len(report.runs) > 1
+        heading = f"{i + 1}: {report.named(i)}" if many else _shown(run)
+        caption = f"{_shown(run)}. {_figures(run)}" if many else _figures(run)
+        picture: Any = Text(f"This run has no filters (status {run.status}).")
+        if i in grids:
+            picture = Picture(grids[i], "", caption, svg=True)
+        panels.append(Panel(key, heading, [picture], i + 1))
+    return Gallery(axes if len(panels) > 1 else [], panels)
+
+
+def _grids(report: Report) -> dict[int, str]:
+    """The filters of each run as SVG, so few and coarse that all of them stay within the budget."""
+    having = [i for i in report.drawn if report.filters[i] is not None]
+
+    def grid(i: int, most: int, palette: int | None) -> str:
+        run, W = report.runs[i], report.filters[i]
+        assert W is not None  # chosen above
+        shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
+        sigma = run.sigma if run.rotation is None else None
+        return filter_grid(W, sigma, shape, most, palette)  # type: ignore[arg-type]
+
+    size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
+    return {i: grid(i, *size) for i in having}
+
+
+def _shown(run: Run) -> str:
+    k = 0 if run.filters is None else run.filters.shape[1]
+    what = "filters" if run.rotation is None else "columns of the unmixing matrix"
+    if run.patch_shape is None:
+        return f"Weights of {k} {what}"
+    below = ", σ below" if run.rotation is None else ""
+    return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
+
+
+def _figures(run: Run) -> str:
+    values = {
+        "loss": last_value(run, "loss"),
+        **{words: scalar(run, name) for words, name in METRICS.items()},
+    }
+    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if not math.isnan(value))
