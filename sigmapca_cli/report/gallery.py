@@ -20,6 +20,7 @@ METRICS = {
 
 
 def gallery(report: Report) -> Gallery:
+    """A panel a run that is drawn, and the sliders that lead to it; no sliders for one run."""
     grids = _grids(report)
     axes, keys = axes_of(
         {n: [row[i] for i in report.drawn] for n, row in report.swept.items()}, len(report.drawn)
