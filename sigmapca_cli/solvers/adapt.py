@@ -14,7 +14,7 @@ from sigmapca_cli.solvers.scores import Score
 Array = np.ndarray
 
 CANDIDATES = (3.0, 0.8)
-"""a for components that are heavier, and lighter, tailed than a Gaussian (SPEC 6.6)."""
+"""a for components that are heavier, and lighter, tailed than a Gaussian."""
 
 
 def certificate(m: Array, c: Array) -> Array:

@@ -2,7 +2,7 @@
 
 Notation: components y = YR with covariance C, σ_j² = C_jj, z = y/σ, Q_ij = E[z_i φ(z_j)]; a small rotation θ,
 antisymmetric, lets y_i gain θ_ij·y_j. Then N_ij = σ_i σ_j Q_ij and A_ij = N_ij/σ_i² = (σ_j/σ_i)·Q_ij, S = A −
-Aᵀ (SPEC 6.4).
+Aᵀ.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A deterministic solver for the main loss: root finding on the rotation group (SPEC 6.4; derivation in
-docs/solver.md).
+"""A deterministic solver for the main loss: root finding on the rotation group (derivation in docs/solver.md).
 
 W = P·R with P the k leading eigenvectors of the covariance and R orthogonal. The rows enter once, as Y = (x − mean)·P;
 every iteration works on the (n, k) matrix Y only. The residual S is not the gradient of any function (the
@@ -18,33 +17,20 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
-from sigmapca_cli.solvers.moments import Moments, measure
+from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
+from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.scores import Score, lookup
+from sigmapca_cli.solvers.stage import Stage
 
 Array = np.ndarray
 
 LEVELS = (25_000, 100_000)
 """Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than
 half."""
-JACOBIAN_ROWS = 100_000
-"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the
-residual."""
 STAGE_LIMIT = 60
 """Iterations that a subset of the rows is worth."""
-CLOSE = 0.05
-"""Largest angle of an unlimited Newton step that is tried, radians."""
 ESCAPES = 5
 """Unstable stationary points that the solver leaves again before it gives up."""
-ESCAPE_ANGLE = 0.3
-"""How far it turns away from them, radians."""
-FOLD = 1e-4
-"""Relative residual at which quasi-Newton steps that fail have met a fold rather than an inexact Jacobian."""
-SUCCESS = 0.7
-"""A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
-FAILURES = 4
-"""Failures after which a kept Jacobian is averaged anew, over more rows."""
-STALL = 0.6
-"""Pairwise steps go on while five of them bring the residual to less than this fraction."""
 
 
 @dataclass
@@ -74,179 +60,6 @@ class NewtonResult:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One candidate: the residual and curvature of the rotation R on the rows of a stage."""
-
-    R: Array
-    sigma: Array
-    C: Array
-    S: Array
-    H: Array
-    K: Array
-    moments: Moments
-
-    @property
-    def absolute(self) -> float:
-        """max |S_ij|."""
-        return float(np.abs(self.S).max(initial=0.0))
-
-    @property
-    def relative(self) -> float:
-        """max |S_ij| over the mean of |m_j| + |c_j|."""
-        scale = float(np.mean(np.abs(self.moments.m) + np.abs(self.moments.c)))
-        return self.absolute / max(scale, float(np.finfo(np.float64).tiny))
-
-
-@dataclass
-class Rows:
-    """The rows of one stage and their second moments."""
-
-    Y: Tensor
-    C: Array
-
-    @classmethod
-    def spaced(cls, Y: Tensor, count: int, block: int) -> Rows:
-        """count rows of Y, one from each of count equal stretches, the same ones every time."""
-        n = len(Y)
-        if count < n:
-            # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on
-            # all rows)
-            jitter = np.random.default_rng(0).random(count)
-            Y = Y[torch.from_numpy(((np.arange(count) + jitter) * (n / count)).astype(np.int64))]
-        C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
-        for rows in Y.split(block):
-            C += (rows.T @ rows).double()
-        return cls(Y, C.numpy() / len(Y))
-
-
-class Stage:
-    """One number of rows, solved to one tolerance."""
-
-    def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
-        self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
-        self.rows = Rows.spaced(Y, count, block)
-        self.support = self._support(min(JACOBIAN_ROWS, count))
-
-    def _support(self, count: int) -> Rows:
-        return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
-
-    def at(self, R: Array, rows: Rows | None = None, third: bool = False) -> Point:
-        """Residual and curvature at R on the rows given (default: all of the stage)."""
-        rows = rows or self.rows
-        C = R.T @ rows.C @ R
-        sigma = np.sqrt(np.diag(C))
-        moments = measure(rows.Y, R / sigma, self.score, self.adaptive.a, third=third, block=self.block)
-        moments = moments.signed(self.adaptive.signs)
-        H, K = jac.curvature(moments, sigma)
-        return Point(R, sigma, C, jac.residual(moments, sigma), H, K, moments)
-
-    def jacobian(self, R: Array) -> Array:
-        """J at R, averaged over the supporting rows."""
-        point = self.at(R, self.support, third=True)
-        return jac.jacobian(point.moments, point.sigma, point.C)
-
-    def unstable(self, point: Point) -> Array | None:
-        """A direction that leaves this stationary point, if it is unstable and k small enough for the
-        spectrum."""
-        if point.H.shape[0] * (point.H.shape[0] - 1) // 2 > steps.LARGEST_EIGEN:
-            return None
-        # a subset, solved loosely, shows strong instability only
-        bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
-        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K), bound)
-
-    def widen(self) -> bool:
-        """Average the Jacobian over four times as many rows from now on; False if all are in use."""
-        if len(self.support.Y) >= self.count:
-            return False
-        self.support = self._support(4 * len(self.support.Y))
-        return True
-
-    def adapt(self, R: Array, sigma: Array, iteration: int) -> bool:
-        """Re-measure a, or the signs, at R."""
-        return self.adaptive.update(self.support.Y, R / sigma, self.score, iteration)
-
-
-@dataclass
-class Controller:
-    """Chooses the kind of each step from the record of residuals: pairwise, guarded, or quasi-Newton.
-
-    Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one
-    Jacobian, averaged over part of the rows, is kept and corrected by Broyden's rank-one updates from the
-    residuals of all rows.
-    """
-
-    pairwise: bool
-    last_stage: bool = True
-    J: Array | None = None
-    failures: int = 0
-    wait: int = 0
-    trust: float = steps.TRUST
-    theta: Array | None = None
-    before: Array | None = None
-    record: list[float] = field(default_factory=list)
-
-    def step(self, stage: Stage, point: Point) -> Array:
-        """The rotation to make from this point, on pairs i < j."""
-        self.record.append(point.relative)
-        S = jac.pack(point.S)
-        theta = self._choose(stage, point, S)
-        self.theta, self.before = theta, S
-        return theta
-
-    def reset(self) -> None:
-        """Forget the record: the equations themselves have changed."""
-        self.record, self.J, self.theta, self.trust = [], None, None, steps.TRUST
-
-    @property
-    def kept(self) -> bool:
-        """Whether a Jacobian is in use from one step to the next."""
-        return self.J is not None
-
-    def _choose(self, stage: Stage, point: Point, S: Array) -> Array:
-        D = steps.preconditioner(point.H, point.K)
-        self.pairwise = self.pairwise and not self._pairwise_stalled()
-        if self.pairwise:
-            return steps.pairwise_step(S, D)
-        if self.J is not None and self.theta is not None and self.before is not None:
-            self.failures += self.record[-1] > SUCCESS * min(self.record[:-1])
-            if self.failures <= FAILURES:
-                self.J = steps.broyden(self.J, S - self.before, self.theta)
-                return steps.limited(steps.newton_step(self.J, S), 2 * CLOSE)
-            if min(self.record) > FOLD:
-                # a weak direction in which the residual has a least value but no zero: go past it
-                theta = steps.newton_step(self.J, S)
-                self.reset()
-                self.wait = 3
-                return ESCAPE_ANGLE * theta / np.abs(theta).max()
-            self.wait = 0 if stage.widen() else 3
-        J = stage.jacobian(point.R)
-        theta = steps.newton_step(J, S)
-        if self.wait == 0 and self._falling() and np.abs(theta).max() < CLOSE:
-            self.J, self.failures = J, 0
-            return theta
-        self.J, self.wait = None, max(0, self.wait - 1)
-        return self._guarded(J, S, D)
-
-    def _guarded(self, J: Array, S: Array, D: Array) -> Array:
-        theta = steps.guarded_step(J, S, D)
-        if self.theta is not None:
-            cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
-            # there is no merit function to search along: steps that turn back are the sign of a radius too
-            # large
-            self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
-            self.trust = min(max(self.trust, steps.LEAST_TRUST), steps.TRUST)
-        return steps.limited(theta, self.trust)
-
-    def _falling(self) -> bool:
-        # guarded steps approach stable solutions only: where they make progress, or on a subset did, so may
-        # Newton's
-        return self.last_stage or len(self.record) < 2 or self.record[-1] < 0.9 * self.record[-2]
-
-    def _pairwise_stalled(self) -> bool:
-        return len(self.record) > 5 and self.record[-1] > STALL * self.record[-6]
-
-
 def solve(
     Y: Array,
     k: int | None = None,
@@ -264,7 +77,7 @@ def solve(
     Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums
     of blocks in float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the
     identity (the PCA solution). tol bounds the relative residual on all rows. Non-convergence is reported in
-    the result, never raised. Raises InputError for unusable data or settings. Source: SPEC 6.4-6.6.
+    the result, never raised. Raises InputError for unusable data or settings. Source: docs/solver.md.
     """
     score = lookup(nonlinearity, derivative)
     rows = _check(Y, k)

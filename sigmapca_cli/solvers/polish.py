@@ -49,7 +49,7 @@ class Gradient:
 
 
 def gradient(W: Array, C: Array, X: Tensor, a: Array, derivative: str, block: int = 4096) -> Gradient:
-    """Tangent gradient of the main loss (SPEC 7.4): E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each
+    """Tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each
     column.
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).

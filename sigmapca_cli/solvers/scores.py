@@ -1,6 +1,6 @@
 """Scores: the function φ whose cross moments vanish where the main loss is stationary.
 
-The gradient of the main loss in column j reads ∝ E[xᵀ φ(z_j)] with φ(z) = (z − h(z))·h′(z) (SPEC 6.4; paper,
+The gradient of the main loss in column j reads ∝ E[xᵀ φ(z_j)] with φ(z) = (z − h(z))·h′(z) (docs/solver.md; paper,
 the section on nonlinear PCA). A nonlinearity h therefore enters the solver through φ and φ′ only.
 """
 

@@ -10,7 +10,7 @@ from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half
 
 Array = NDArray[np.float64]
 
-# Standard deviations fall by this factor from group to group, from the first one's 3 (SPEC section 5).
+# Standard deviations fall by this factor from group to group, from the first one's 3.
 FIRST_STD, DECAY = 3.0, 0.7
 
 

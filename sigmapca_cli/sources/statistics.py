@@ -67,7 +67,7 @@ def standardisation(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """The divisor of each feature and which features are constant.
 
-    scale = √(var + ε) for "feature", 1 for "none". ε = `epsilon` when given (SPEC section 4: 1e-3), otherwise
+    scale = √(var + ε) for "feature", 1 for "none". ε = `epsilon` when given (the authors': 1e-3), otherwise
     `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows.
     Constant features get scale 1 when ε is 0, and their rows are exactly 0.
     """

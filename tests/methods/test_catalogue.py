@@ -392,7 +392,7 @@ def test_weight_norm_trains_the_direction_only():
 
 
 def test_tangent_descent_does_not_leave_the_solution_where_adam_does(groups):
-    """SPEC 6.1: started at the true filters, plain Adam drifts away; on tangent gradients it stays."""
+    """Started at the true filters, plain Adam drifts away; on tangent gradients it stays."""
     x, E, _ = groups["laplace"]
     kept = {
         tangent: matched(

@@ -1,0 +1,106 @@
+"""Which kind of step comes next: pairwise, guarded Newton, or quasi-Newton from a kept Jacobian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sigmapca_cli.solvers import jacobian as jac
+from sigmapca_cli.solvers import steps
+from sigmapca_cli.solvers.stage import Point, Stage
+
+Array = np.ndarray
+
+CLOSE = 0.05
+"""Largest angle of an unlimited Newton step that is tried, radians."""
+FOLD = 1e-4
+"""Relative residual at which quasi-Newton steps that fail have met a fold rather than an inexact Jacobian."""
+SUCCESS = 0.7
+"""A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
+FAILURES = 4
+"""Failures after which a kept Jacobian is averaged anew, over more rows."""
+STALL = 0.6
+"""Pairwise steps go on while five of them bring the residual to less than this fraction."""
+ESCAPE_ANGLE = 0.3
+"""How far it turns away from them, radians."""
+
+
+@dataclass
+class Controller:
+    """Chooses the kind of each step from the record of residuals: pairwise, guarded, or quasi-Newton.
+
+    Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one
+    Jacobian, averaged over part of the rows, is kept and corrected by Broyden's rank-one updates from the
+    residuals of all rows.
+    """
+
+    pairwise: bool
+    last_stage: bool = True
+    J: Array | None = None
+    failures: int = 0
+    wait: int = 0
+    trust: float = steps.TRUST
+    theta: Array | None = None
+    before: Array | None = None
+    record: list[float] = field(default_factory=list)
+
+    def step(self, stage: Stage, point: Point) -> Array:
+        """The rotation to make from this point, on pairs i < j."""
+        self.record.append(point.relative)
+        S = jac.pack(point.S)
+        theta = self._choose(stage, point, S)
+        self.theta, self.before = theta, S
+        return theta
+
+    def reset(self) -> None:
+        """Forget the record: the equations themselves have changed."""
+        self.record, self.J, self.theta, self.trust = [], None, None, steps.TRUST
+
+    @property
+    def kept(self) -> bool:
+        """Whether a Jacobian is in use from one step to the next."""
+        return self.J is not None
+
+    def _choose(self, stage: Stage, point: Point, S: Array) -> Array:
+        D = steps.preconditioner(point.H, point.K)
+        self.pairwise = self.pairwise and not self._pairwise_stalled()
+        if self.pairwise:
+            return steps.pairwise_step(S, D)
+        if self.J is not None and self.theta is not None and self.before is not None:
+            self.failures += self.record[-1] > SUCCESS * min(self.record[:-1])
+            if self.failures <= FAILURES:
+                self.J = steps.broyden(self.J, S - self.before, self.theta)
+                return steps.limited(steps.newton_step(self.J, S), 2 * CLOSE)
+            if min(self.record) > FOLD:
+                # a weak direction in which the residual has a least value but no zero: go past it
+                theta = steps.newton_step(self.J, S)
+                self.reset()
+                self.wait = 3
+                return ESCAPE_ANGLE * theta / np.abs(theta).max()
+            self.wait = 0 if stage.widen() else 3
+        J = stage.jacobian(point.R)
+        theta = steps.newton_step(J, S)
+        if self.wait == 0 and self._falling() and np.abs(theta).max() < CLOSE:
+            self.J, self.failures = J, 0
+            return theta
+        self.J, self.wait = None, max(0, self.wait - 1)
+        return self._guarded(J, S, D)
+
+    def _guarded(self, J: Array, S: Array, D: Array) -> Array:
+        theta = steps.guarded_step(J, S, D)
+        if self.theta is not None:
+            cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
+            # there is no merit function to search along: steps that turn back are the sign of a radius too
+            # large
+            self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
+            self.trust = min(max(self.trust, steps.LEAST_TRUST), steps.TRUST)
+        return steps.limited(theta, self.trust)
+
+    def _falling(self) -> bool:
+        # guarded steps approach stable solutions only: where they make progress, or on a subset did, so may
+        # Newton's
+        return self.last_stage or len(self.record) < 2 or self.record[-1] < 0.9 * self.record[-2]
+
+    def _pairwise_stalled(self) -> bool:
+        return len(self.record) > 5 and self.record[-1] > STALL * self.record[-6]

@@ -1,0 +1,114 @@
+"""One number of rows, and what is measured on them at a rotation: residual, curvature, Jacobian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.solvers import jacobian as jac
+from sigmapca_cli.solvers import steps
+from sigmapca_cli.solvers.adapt import Adaptive
+from sigmapca_cli.solvers.moments import Moments, measure
+from sigmapca_cli.solvers.scores import Score
+
+Array = np.ndarray
+
+JACOBIAN_ROWS = 100_000
+"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the
+residual."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One candidate: the residual and curvature of the rotation R on the rows of a stage."""
+
+    R: Array
+    sigma: Array
+    C: Array
+    S: Array
+    H: Array
+    K: Array
+    moments: Moments
+
+    @property
+    def absolute(self) -> float:
+        """max |S_ij|."""
+        return float(np.abs(self.S).max(initial=0.0))
+
+    @property
+    def relative(self) -> float:
+        """max |S_ij| over the mean of |m_j| + |c_j|."""
+        scale = float(np.mean(np.abs(self.moments.m) + np.abs(self.moments.c)))
+        return self.absolute / max(scale, float(np.finfo(np.float64).tiny))
+
+
+@dataclass
+class Rows:
+    """The rows of one stage and their second moments."""
+
+    Y: Tensor
+    C: Array
+
+    @classmethod
+    def spaced(cls, Y: Tensor, count: int, block: int) -> Rows:
+        """count rows of Y, one from each of count equal stretches, the same ones every time."""
+        n = len(Y)
+        if count < n:
+            # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on
+            # all rows)
+            jitter = np.random.default_rng(0).random(count)
+            Y = Y[torch.from_numpy(((np.arange(count) + jitter) * (n / count)).astype(np.int64))]
+        C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
+        for rows in Y.split(block):
+            C += (rows.T @ rows).double()
+        return cls(Y, C.numpy() / len(Y))
+
+
+class Stage:
+    """One number of rows, solved to one tolerance."""
+
+    def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
+        self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
+        self.rows = Rows.spaced(Y, count, block)
+        self.support = self._support(min(JACOBIAN_ROWS, count))
+
+    def _support(self, count: int) -> Rows:
+        return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
+
+    def at(self, R: Array, rows: Rows | None = None, third: bool = False) -> Point:
+        """Residual and curvature at R on the rows given (default: all of the stage)."""
+        rows = rows or self.rows
+        C = R.T @ rows.C @ R
+        sigma = np.sqrt(np.diag(C))
+        moments = measure(rows.Y, R / sigma, self.score, self.adaptive.a, third=third, block=self.block)
+        moments = moments.signed(self.adaptive.signs)
+        H, K = jac.curvature(moments, sigma)
+        return Point(R, sigma, C, jac.residual(moments, sigma), H, K, moments)
+
+    def jacobian(self, R: Array) -> Array:
+        """J at R, averaged over the supporting rows."""
+        point = self.at(R, self.support, third=True)
+        return jac.jacobian(point.moments, point.sigma, point.C)
+
+    def unstable(self, point: Point) -> Array | None:
+        """A direction that leaves this stationary point, if it is unstable and k small enough for the
+        spectrum."""
+        if point.H.shape[0] * (point.H.shape[0] - 1) // 2 > steps.LARGEST_EIGEN:
+            return None
+        # a subset, solved loosely, shows strong instability only
+        bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
+        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K), bound)
+
+    def widen(self) -> bool:
+        """Average the Jacobian over four times as many rows from now on; False if all are in use."""
+        if len(self.support.Y) >= self.count:
+            return False
+        self.support = self._support(4 * len(self.support.Y))
+        return True
+
+    def adapt(self, R: Array, sigma: Array, iteration: int) -> bool:
+        """Re-measure a, or the signs, at R."""
+        return self.adaptive.update(self.support.Y, R / sigma, self.score, iteration)
