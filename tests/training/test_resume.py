@@ -19,6 +19,7 @@ from processes import end_of, spawn, torture
 
 from sigmapca_cli.job import Job, job_of
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training import fit
 from sigmapca_cli.training.run import run
 
 SMALL = (
@@ -45,6 +46,7 @@ KINDS = {
     "auto-a": ("a=auto",),
     "until-tol": ("stop=tol", "tol=0.3", "log_every=1"),
     "update": ("model=gha",),
+    "best": ("keep=best_loss", "optimizer=sgd", "lr=0.3"),
 }
 
 
@@ -123,3 +125,21 @@ def test_killed_at_random_moments_and_continued(kind, tmp_path):
         assert not list(folder.glob(".*.aside")) and not (folder / "checkpoint.h5").exists()
         index += 1
     print(f"{name}: {kills} kills in {index} runs, all equal to the uninterrupted one")
+
+
+def test_killed_between_the_last_step_and_the_evaluation(tmp_path):
+    """A checkpoint at the very end holds all that the evaluation needs: no step is left to make it anew."""
+    torch.set_num_threads(1)
+    whole = job_in(tmp_path / "whole", "checkpoint.every_steps=240")
+    assert end_of(spawn(lambda: quietly(whole))) == 0
+
+    def dies_at_the_end(job: Job) -> None:
+        fit.conclude = lambda trainer, source: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        quietly(job)
+
+    for name, every in (("by-step", 240), ("not-at-all", 1000)):
+        job = job_in(tmp_path / name, f"checkpoint.every_steps={every}")
+        assert end_of(spawn(lambda job=job: dies_at_the_end(job))) == -signal.SIGKILL
+        assert (tmp_path / name / "checkpoint.h5").exists() == (every == 240)
+        assert end_of(spawn(lambda job=job: quietly(job))) == 0
+        assert_same(tmp_path / name, datasets(tmp_path / "whole"))
