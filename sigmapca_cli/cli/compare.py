@@ -26,11 +26,11 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) 
     import dataclasses
     import json
 
-    from sigmapca_cli.cli.opening import open_runs
+    from sigmapca_cli.cli.opening import open_runs, short_run_name
     from sigmapca_cli.evaluation.compare import compare as compared
 
     opened = open_runs(runs)
-    found = dataclasses.replace(compared(opened), names=[short(run) for run in opened])
+    found = dataclasses.replace(compared(opened), names=[short_run_name(run) for run in opened])
     pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
     if as_json:
         print(json.dumps({**found.plain(), **({"pair": pair} if pair else {})}, indent=1))
@@ -41,12 +41,6 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) 
     if output:
         for path in draw(opened, found, Path(output)):
             print(path)
-
-
-def short(run: Any) -> str:
-    """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
-    name: str = run.name
-    return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
 
 
 def print_comparison(found: Any) -> None:
@@ -157,7 +151,7 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
     """A stability index for each cluster of components over the runs, and which are reproducible."""
     import json
 
-    from sigmapca_cli.cli.opening import open_runs, tabulated
+    from sigmapca_cli.cli.opening import open_runs, short_run_name, tabulated
     from sigmapca_cli.evaluation.stability import stability as clustered
 
     opened = open_runs(runs)
@@ -169,7 +163,7 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
             "runs": float(found.runs[c]),
             "size": int(found.size[c]),
             "reproducible": bool(found.reproducible[c]),
-            "run": short(opened[int(found.source[c][0])]),
+            "run": short_run_name(opened[int(found.source[c][0])]),
             "component": int(found.source[c][1]) + 1,
             "sigma": float(opened[int(found.source[c][0])].sigma[int(found.source[c][1])]),
         }
@@ -188,7 +182,7 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
         print(
             tabulated(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells)
         )
-        good = sum(row["reproducible"] for row in rows)
+        good = int(found.reproducible.sum())
         print(
             f"\n{good} of {len(rows)} components come back in {len(opened)} runs (mean index {found.mean:.3f})"
         )
@@ -199,6 +193,6 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
 
         folder, shape = Path(output), opened[0].patch_shape
         paths = save(plot_stability(found), folder / "stability")
-        centres = plot_filters(found.centrotype, found.index, shape, "most stable first, index below each")
+        centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")
         for path in paths + save(centres, folder / "centres"):
             print(path)

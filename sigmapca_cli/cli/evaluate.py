@@ -20,12 +20,13 @@ def evaluate(
 ) -> None:
     """Evaluate each run and print a table, JSON or CSV."""
     import json
+    import textwrap
 
     import numpy as np
 
     from sigmapca_cli.cli.opening import tabulated
 
-    rows = {name: evaluated(name, data, certificate) for name in runs}
+    rows = {label(name): evaluated(name, data, certificate) for name in runs}
     if as_json:
         plain = {
             run: {k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()}
@@ -47,8 +48,17 @@ def evaluate(
     for run, values in rows.items():
         if components:
             print_components(run, values)
+        if "identifiability" in values:
+            print(f"\n{run}")
         for line in values.get("identifiability", []):
-            print(f"{run}: {line}")
+            print(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="    "))
+
+
+def label(name: str) -> str:
+    """What a run is called in tables: the name as typed where it is short, else the run's own."""
+    from sigmapca_cli.cli.opening import open_run, short_run_name
+
+    return name if len(name) <= 20 else short_run_name(open_run(name))
 
 
 def is_number(rows: dict[str, dict[str, Any]], name: str) -> bool:
@@ -114,7 +124,9 @@ def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
     values["identifiability/verdict"] = (found.verdict == IDENTIFIED).astype(int) - (
         found.verdict == REPELLED
     )
-    return explain(found)
+    sentences = explain(found)
+    values["identifiability/words"] = "\n".join(sentences)
+    return sentences
 
 
 def in_units_of(run: Any, source: Any) -> Any:

@@ -37,6 +37,12 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     return runs
 
 
+def short_run_name(run: Any) -> str:
+    """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
+    name: str = run.name
+    return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
+
+
 def data_config(config: dict[str, Any], path: str | None = None) -> Any:
     """The typed `data` group of a stored configuration, or of another file in its place."""
     import dataclasses

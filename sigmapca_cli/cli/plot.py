@@ -2,6 +2,8 @@
 
 import typer
 
+WHAT = "filters, curves, spectrum, histograms, signals or scatter; may be repeated."
+
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
@@ -10,7 +12,7 @@ def add(app: typer.Typer) -> None:
 
 def plot(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
-    what: list[str] = typer.Option(None, "--what", help="filters, curves, spectrum, histograms, signals or scatter; may be repeated."),
+    what: list[str] = typer.Option(None, "--what", help=WHAT),
     output: str = typer.Option(None, "--output", "-o", help="Folder for the files; default: <run>/figures."),
 ) -> None:
     """Write the figures that suit the run, or those named, and say where they are."""

@@ -1,4 +1,4 @@
-"""`extract-patches`, `mix-signals` and `sample-points`: data sets prepared as one file, through Hydra's `data` group."""
+"""`extract-patches`, `mix-signals`, `sample-points`: data prepared as one file, through Hydra's `data` group."""
 
 import os
 from collections.abc import Callable

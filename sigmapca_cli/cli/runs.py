@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.where import number
+
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
@@ -44,7 +46,8 @@ def listed(row: Any) -> dict[str, Any]:
         "run": short_name(row),
         "status": row.status,
         "model": row.model,
-        **{name: row.attrs.get(name) for name in ("a", "k", "seed", "data")},
+        "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
+        **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
         "loss": row.last.get("loss"),
         "mcc": row.evaluation.get("mcc"),
         "step": row.step,
@@ -76,7 +79,7 @@ def select(
     folder: str | None, where: str | None, sort: str | None, columns: str | None
 ) -> tuple[list, list[str]]:
     """The rows asked for in their order, and the columns to show."""
-    from sigmapca_cli.cli.where import condition, number
+    from sigmapca_cli.cli.where import condition
     from sigmapca_cli.config import nearest
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs

@@ -75,8 +75,18 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """
     flat = [flattened(config) for config in configs]
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in IGNORED})
-    values = {name: [str(config.get(name, "–")) for config in flat] for name in names}
+    values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
     return {name: row for name, row in values.items() if len(set(row)) > 1}
+
+
+def _written(value: Any) -> str:
+    """4 and 4.0 are the same setting."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -102,36 +112,3 @@ def table(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 def _chance(filters: Sequence[Array]) -> float:
     sizes = [W.shape[1] for W in filters]
     return chance.matched_cosine(len(filters[0]), max(sizes), min(sizes))
-
-
-def print_comparison(found: Comparison, console: Any) -> None:
-    """Tables on a rich console: runs numbered, then settings and metrics, agreement, stability."""
-    from rich.table import Table
-
-    overview = Table(box=None, pad_edge=False)
-    overview.add_column("run")
-    for name in found.settings:
-        overview.add_column(name, overflow="fold")
-    for name in found.metrics:
-        overview.add_column(name, justify="right")
-    for i, name in enumerate(found.names):
-        settings = [row[i] for row in found.settings.values()]
-        values = ["–" if math.isnan(row[i]) else f"{row[i]:.4g}" for row in found.metrics.values()]
-        overview.add_row(f"{i + 1} {name}", *settings, *values)
-    console.print(overview)
-    if found.agreement is not None:
-        console.print(f"\nmatched |cos| between runs (chance {found.chance:.2f})", highlight=False)
-        matrix = Table(box=None, pad_edge=False)
-        matrix.add_column("")
-        for i in range(len(found.names)):
-            matrix.add_column(str(i + 1), justify="right")
-        for i, row in enumerate(found.agreement):
-            matrix.add_row(str(i + 1), *(f"{value:.3f}" for value in row))
-        console.print(matrix)
-    if found.stability is not None:
-        good = int(found.stability.reproducible.sum())
-        console.print(
-            f"\nstability over {len(found.names)} runs: mean index {found.stability.mean:.3f},"
-            f" {good} of {len(found.stability.index)} components reproducible",
-            highlight=False,
-        )

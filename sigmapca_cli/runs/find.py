@@ -61,14 +61,18 @@ def _walk(folder: str, depth: int) -> Iterator[Path]:
 
 
 def age_key(folder: Path) -> tuple[str, int]:
-    """Sorts folders by when they were made: from the name, else from the file system."""
+    """Sorts folders by when they were made: from the name, else from the file that its first owner left.
+
+    The folder's own time would not do: whoever draws a figure into a run changes it.
+    """
     match = FOLDER_NAME.match(folder.name)
     if match:
         return match.group(1), int(match.group(3) or 1)
-    try:
-        made = folder.stat().st_mtime
-    except OSError:
-        made = 0.0
+    made = 0.0
+    for place in (folder / ".owner.1", folder):
+        with contextlib.suppress(OSError):
+            made = place.stat().st_mtime
+            break
     return f"{datetime.fromtimestamp(made):%Y-%m-%d_%H-%M-%S}", 0
 
 

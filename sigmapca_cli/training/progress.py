@@ -1,6 +1,7 @@
 """What a person sees while a run trains: a bar on a terminal, a plain line every few seconds elsewhere."""
 
 import math
+import os
 import sys
 import time
 
@@ -80,5 +81,6 @@ class BarProgress:
 
 
 def progress(total: int) -> PlainProgress | BarProgress:
-    """What suits standard output."""
-    return BarProgress(total) if sys.stdout.isatty() else PlainProgress(total)
+    """What suits standard output; a terminal without cursor movement gets plain lines."""
+    able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+    return BarProgress(total) if able else PlainProgress(total)

@@ -1,15 +1,14 @@
 """Comparing runs: only what differs is shown, and what cannot be compared is left out, not invented."""
 
-import io
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
+from sigmapca_cli.cli.compare import print_comparison
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.evaluation.compare import compare, differing, print_comparison
+from sigmapca_cli.evaluation.compare import compare, differing
 
 
 def run(name, seed, W, **evaluation):
@@ -40,12 +39,11 @@ def test_runs_with_the_same_filters_agree_and_are_stable():
     assert found.metrics["mean |kurtosis|"] == [1, 1, 1] and "mcc" not in found.metrics
 
 
-def test_a_metric_that_one_run_lacks_is_null_in_json_and_a_dash_in_the_table():
+def test_a_metric_that_one_run_lacks_is_null_in_json_and_a_dash_in_the_table(capsys):
     found = compare([run("a", 0, orthonormal(9, 2), mcc=0.5), run("b", 1, orthonormal(9, 2))])
     assert json.loads(json.dumps(found.plain(), allow_nan=False))["metrics"]["mcc"] == [0.5, None]
-    console = Console(file=io.StringIO(), width=120)
-    print_comparison(found, console)
-    text = console.file.getvalue()
+    print_comparison(found)
+    text = capsys.readouterr().out
     assert "–" in text and "1.000" in text and "stability" not in text
 
 

@@ -12,7 +12,9 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.prepared import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
-FILES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+LOADED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+# Some set k as well, and hold the group's own fields under `data`.
+FILES = {name: loaded.get("data", loaded) for name, loaded in LOADED.items()}
 
 
 @pytest.mark.parametrize("name", FILES)
