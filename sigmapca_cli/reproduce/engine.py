@@ -40,7 +40,7 @@ def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
     """All runs of an experiment."""
     return [
         Task(experiment.name, panel.key, tuple(experiment.overrides(panel, setting)))
-        for panel in experiment.panels
+        for panel in experiment.runs(setting)
     ]
 
 

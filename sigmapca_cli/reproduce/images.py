@@ -35,6 +35,22 @@ def no_better_than_chance(key: str) -> Claim:
     )
 
 
+# The last epoch's loss of one run has a standard deviation of 0.4 % over seeds.
+SEEDS = ("a4/seed1", "a4/seed2", "a4/seed3")
+
+
+def recorded(loss: float, what: str, *keys: str) -> Claim:
+    """A loss of the authors' own runs comes out."""
+    return Claim(
+        f"Recorded loss {loss:g}: {what}",
+        "mean over the last epoch, relative difference",
+        "≤",
+        0.01,
+        lambda r: abs(sum(r.loss(key) for key in keys) / len(keys) / loss - 1),
+        recorded=True,
+    )
+
+
 CIFAR_FILTERS = Experiment(
     "cifar-filters",
     "Main figure: 32 filters on image patches",
@@ -48,6 +64,7 @@ CIFAR_FILTERS = Experiment(
         Panel("decoder", "nonlinear PCA, decoder contribution kept (random start)", WITH_DECODER),
         Panel("conventional", "conventional nonlinear PCA, not whitened (random start)", CONVENTIONAL),
         Panel("fastica", "FastICA, by std of unit-norm projections", FASTICA),
+        *(Panel(key, "", ("a=4", f"seed={key[-1]}"), False, recorded=True) for key in SEEDS),
         *halves("pca", "model=pca_svd"),
         *halves("a1", "a=1"),
         *halves("a4", "a=4"),
@@ -105,16 +122,13 @@ CIFAR_FILTERS = Experiment(
             0.1,
             lambda r: r.agreement("fastica", "a4") - r.subspace_chance("a4"),
         ),
-        Claim("Recorded loss 25.55: nonlinear PCA, a = 4", "mean over the last epoch, relative difference",
-              "≤", 0.01, lambda r: abs(r.loss("a4") / 25.55 - 1), True),
-        Claim("Recorded loss 19.76: linear autoencoder", "mean over the last epoch, relative difference",
-              "≤", 0.01, lambda r: abs(r.loss("symmetric") / 19.76 - 1), True),
-        Claim("Recorded loss 20.49: weighted subspace with unit norm",
-              "mean over the last epoch, relative difference",
-              "≤", 0.01, lambda r: abs(r.loss("weighted") / 20.49 - 1), True),
+        recorded(25.55, "nonlinear PCA, a = 4, one run", "a4"),
+        recorded(25.55, "nonlinear PCA, a = 4, mean of four seeds", "a4", *SEEDS),
+        recorded(19.76, "linear autoencoder", "symmetric"),
+        recorded(20.49, "weighted subspace with unit norm", "weighted"),
     ),
     draw.grid_of(4),
-)  # fmt: skip
+)
 
 # The experiment's own file whitens, and trains by SGD: plain Adam leaves a unit-norm solution on white data.
 UNWHITENED = "data.whiten=none"
@@ -127,8 +141,6 @@ ZCA_WHITENED = Experiment(
         Panel("pca", "linear PCA, not whitened", ("model=pca_svd", UNWHITENED)),
         Panel("white", "linear PCA, ZCA-whitened", ("model=pca_svd",)),
         Panel("nonlinear", "nonlinear PCA, ZCA-whitened"),
-        *halves("white", "model=pca_svd"),
-        *halves("nonlinear"),
     ),
     (
         Claim(
@@ -138,12 +150,13 @@ ZCA_WHITENED = Experiment(
             0.5,
             lambda r: r.agreement("white", "pca"),
         ),
+        # Which 32 of 363 directions of one variance are found is open, so two runs need not find the same ones.
         Claim(
-            "Nonlinear PCA still identifies filters after whitening",
-            "matched |cos| between disjoint halves, nonlinear less linear PCA",
+            "Nonlinear PCA still finds non-Gaussian components after whitening",
+            "mean negentropy over that of linear PCA on the same data",
             "≥",
-            0.1,
-            lambda r: r.agreement("nonlinear") - r.agreement("white"),
+            1.2,
+            lambda r: r.ratio("nonlinear", "white", "negentropy"),
         ),
     ),
     draw.grid_of(3, 3.2),
