@@ -9,11 +9,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.errors import RunFailed, SigmapcaError
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 
 
@@ -54,6 +55,10 @@ def perform(task: Task) -> Outcome:
             folder = str(run(job(task)))
         except SigmapcaError as problem:
             return Outcome(task, problem=str(problem), seconds=time.monotonic() - began)
+        except Exception as problem:
+            # A defect in one method must not cost the hours of the others; its trace is in the run's train.log.
+            words = f"internal error, {type(problem).__name__}: {problem}"
+            return Outcome(task, problem=words, seconds=time.monotonic() - began)
     return Outcome(task, folder, seconds=time.monotonic() - began)
 
 
@@ -102,6 +107,8 @@ def perform_all(work: list[Task], jobs: int, say: Callable[[Outcome, int], None]
                 outcome = future.result()
                 outcomes[outcome.task] = outcome
                 say(outcome, len(outcomes))
+        except BrokenProcessPool:
+            raise RunFailed("a run's process was killed (out of memory?): try --jobs 1") from None
         except BaseException:
             workers.shutdown(wait=False, cancel_futures=True)
             raise

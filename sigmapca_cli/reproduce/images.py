@@ -57,7 +57,11 @@ CIFAR_FILTERS = Experiment(
     "Filters of 11 × 11 patches by eight methods, each ordered by the standard deviation of its component.",
     (
         Panel("pca", "linear PCA, eigenvectors", ("model=pca_svd",)),
-        Panel("weighted", "linear PCA, weighted subspace with unit norm", ("model=wsla_unit_norm",)),
+        Panel(
+            "weighted",
+            "linear PCA, weighted subspace with unit norm (random start)",
+            ("model=wsla_unit_norm", FREE),
+        ),
         Panel("a1", "nonlinear PCA, h = tanh(z)", ("a=1",)),
         Panel("a4", "nonlinear PCA, h = 4 tanh(z/4)", ("a=4",)),
         Panel("symmetric", "linear autoencoder, symmetric loss (random start)", SYMMETRIC),
