@@ -102,14 +102,17 @@ def test_a_folder_is_not_taken_for_another_configuration(sigmapca, small):
     assert other.returncode == 2 and "holds a run of another configuration" in other.stderr
 
 
-def test_joblib(tmp_path, small):
+@pytest.mark.parametrize(
+    ("launcher", "options"),
+    [("joblib", ("hydra.launcher.n_jobs=2",)), ("ray", ("+hydra.launcher.ray.init.num_cpus=2",))],
+)
+def test_other_launchers(tmp_path, small, launcher, options):
     pytest.importorskip(
-        "hydra_plugins.hydra_joblib_launcher", reason="skipped: hydra-joblib-launcher is missing"
+        f"hydra_plugins.hydra_{launcher}_launcher",
+        reason=f"skipped: hydra-{launcher}-launcher is not installed",
     )
-    command = ("-m", *small[:-1], "steps=40", "seed=0,1", "threads=1")
-    words, _ = start(
-        tmp_path, *command, "k=4,40", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"
-    ).communicate(timeout=240)
+    command = ("-m", *small[:-1], "steps=40", "seed=0,1", "threads=1", "k=4,40")
+    words, _ = start(tmp_path, *command, f"hydra/launcher={launcher}", *options).communicate(timeout=240)
     assert "2 finished, 2 failed" in words and "Traceback" not in words
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished", "failed"] * 2
 
