@@ -67,3 +67,12 @@ def test_without_a_truth_and_with_a_dead_component(planted):
     assert "mcc" not in result
     assert result["kurtosis"][2] == 0 and result["negentropy"][2] == 0
     assert all(np.isfinite(v).all() for v in result.values())
+
+
+def test_chance_for_sources_is_what_random_rotations_of_them_reach():
+    generator = np.random.default_rng(1)
+    s = generator.uniform(-1, 1, size=(4000, 3))
+    source = Rows(s, SimpleNamespace(kind="sources", filters=None, sources=s, mixing=np.eye(3)))
+    rotations = [np.linalg.qr(generator.standard_normal((3, 3)))[0] for _ in range(40)]
+    found = [evaluate_solution(R, np.ones(3), None, source) for R in rotations]
+    assert found[0]["mcc_chance"] == pytest.approx(np.mean([each["mcc"] for each in found]), abs=0.06)
