@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import regularisers
+from sigmapca_cli.methods import automatic, regularisers
 from sigmapca_cli.methods.notation import E, linear_weights, rows, sq
 from sigmapca_cli.methods.objectives import ordering_triangle
 from sigmapca_cli.methods.ordering import nested_mask
@@ -87,5 +87,10 @@ def second_layer(method: Method, state: State, V: Tensor, y: Tensor, h: H) -> Te
     assert method.second is not None
     sigma = rows(state["sigma"])
     whitened = y / sigma
-    given = {"h": h, "sigma": torch.ones_like(sigma)}
-    return method.second.fn(whitened, V, whitened @ V, **{n: given[n] for n in method.second.needs})
+    z = whitened @ V
+    given: dict[str, Any] = {"h": h, "sigma": torch.ones_like(sigma)}
+    if method.automatic_a:
+        own = {name: state[f"V.{name}"] for name in ("a", "abs_z")}
+        automatic.advance_(own, z.detach(), method.sigma.momentum)
+        given["h"] = lambda z: method.h_graph(z, rows(own["a"]), method.current_c)[0]
+    return method.second.fn(whitened, V, z, **{n: given[n] for n in method.second.needs})

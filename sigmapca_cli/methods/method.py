@@ -105,6 +105,9 @@ class Method:
             state["a"] = torch.full_like(state["sigma"], a)
         if self.automatic_a:
             state.update(automatic.start(state["sigma"]))
+            if self.second:
+                # The components of the second layer are others, and follow their own statistic.
+                state.update({f"V.{n}": v for n, v in automatic.start(state["sigma"]).items()})
         self.constrain(state)
         return state
 
@@ -260,17 +263,23 @@ class Method:
         """
         C = np.asarray(covariance, np.float64)
         values = {name: np.asarray(v.detach().cpu(), np.float64) for name, v in state.items()}
-        extra = {n: values[n] for n in ("a",) if n in values and values[n].ndim}
-        if self.trains_sigma:
-            extra["trained_sigma"] = values["sigma"]
+        # One number a component, in the order of training: they are sorted with the components.
+        each = {"a": values["a"]} if "a" in values and values["a"].ndim else {}
+        each |= {"trained_sigma": values["sigma"]} if self.trains_sigma else {}
         if self.trained == "W":
             W = self.effective(state["W"].detach()).cpu().numpy()
-            return finalise(W, C, values.get("V") if self.second else None, extra=extra)
+            if self.second is None:
+                return finalise(W, C, each=each)
+            # The components are those of the second layer: its a is theirs, the trained σ that of the filters.
+            by_sigma = np.argsort(-deviations(W.astype(np.float64), C), kind="stable")
+            extra = {"trained_sigma": each.pop("trained_sigma")[by_sigma]} if self.trains_sigma else {}
+            each |= {"a": values["V.a"]} if "V.a" in values else {}
+            return finalise(W, C, values["V"], extra=extra, each=each)
         V = self.effective(state["V"].detach()).cpu().numpy()
         if self.model.project == "pca":
             # finalise takes B = WΣ⁻¹V; here y = xEV, so the std goes into V.
             V = deviations(values["W"], C)[:, None] * V
-        return finalise(values["W"], C, V, extra=extra)
+        return finalise(values["W"], C, V, each=each)
 
 
 def build(cfg: Any) -> Any:

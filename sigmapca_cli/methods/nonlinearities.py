@@ -72,11 +72,14 @@ USES_A = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
 
 
 def derivative_one(nonlinearity: Nonlinearity) -> Nonlinearity:
-    """The same h with h′ := 1, in the closed forms and under autograd alike: z + [h(z) − z]sg."""
+    """The same h with h′ := 1, in the closed forms and under autograd alike: z + h([z]sg) − [z]sg.
+
+    A trained a keeps its own gradient ∂h/∂a.
+    """
 
     def modified(z: Tensor, a: Any = 1.0, c: Any = None) -> Pair:
-        h = nonlinearity(z, a, c)[0]
-        return z + (h - z).detach(), 1.0
+        held = z.detach()
+        return z + (nonlinearity(held, a, c)[0] - held), 1.0
 
     return modified
 

@@ -17,13 +17,14 @@ Array = NDArray[np.float64]
 class Solution:
     """W (p, k) filters by decreasing σ; sigma (k,) the data's std of xW; encoder B (p, k): xB has unit
     variance; decoder (k, p): left inverse of the encoder, xB·decoder the reconstruction; rotation V (k,
-    k) for ICA only."""
+    k) for ICA only; order (k,): column j of the encoder was component order[j] before sorting."""
 
     W: Array
     sigma: Array
     encoder: Array
     decoder: Array
     rotation: Array | None = None
+    order: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -51,20 +52,26 @@ def standardise(B: Array, C: Array) -> Array:
 
 
 def finalise(
-    W: Any, C: Any, V: Any = None, order: bool = True, extra: dict[str, Any] | None = None
+    W: Any,
+    C: Any,
+    V: Any = None,
+    order: bool = True,
+    extra: dict[str, Any] | None = None,
+    each: dict[str, Array] | None = None,
 ) -> Solution:
     """The Solution of filters W (p, k) on data of covariance C (p, p), in float64.
 
     Filters by decreasing σ, signs fixed. With a rotation V (k, k), B = WΣ⁻¹V: its columns are ordered by
     the std of their projection after normalising them to unit norm (paper, ordering of ICA components),
-    and V is permuted and signed with them. The norms of W are kept as they were trained.
+    and V is permuted and signed with them. The norms of W are kept as they were trained. `each` holds further
+    values (k,) of one a component, such as a, which are sorted with the components and added to `extra`.
     """
     W, C = np.array(W, np.float64), np.asarray(C, np.float64)
     sigma = deviations(W, C)
     by_sigma = np.argsort(-sigma, kind="stable") if order else np.arange(W.shape[1])
     signs = signed(W[:, by_sigma])
     W, sigma = W[:, by_sigma] * signs, sigma[by_sigma]
-    encoder = standardise(W, C)
+    encoder, sorting = standardise(W, C), by_sigma
     if V is not None:
         V = np.array(V, np.float64)[by_sigma] * signs[:, None]
         encoder = encoder @ V
@@ -73,5 +80,7 @@ def finalise(
         by_spread = np.argsort(-spread, kind="stable") if order else np.arange(V.shape[1])
         flips = signed(encoder[:, by_spread])
         V, encoder = V[:, by_spread] * flips, standardise(encoder[:, by_spread] * flips, C)
+        sorting = by_spread
     decoder: Array = np.asarray(np.linalg.pinv(encoder), np.float64)
-    return Solution(W, sigma, encoder, decoder, V, dict(extra or {}))
+    sorted_each = {name: value[sorting] for name, value in (each or {}).items()}
+    return Solution(W, sigma, encoder, decoder, V, sorting, {**(extra or {}), **sorted_each})

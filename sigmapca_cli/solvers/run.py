@@ -71,7 +71,7 @@ def newton_fit(
 
         W, more = leave_subspace(W, C, source, result, nonlinearity, derivative)
         facts.update(more)
-    return finalise(W, C, extra={"a": result.a}), facts
+    return finalise(W, C, each={"a": result.a}), facts
 
 
 def lica_fit(

@@ -286,6 +286,25 @@ def test_automatic_a_separates_mixed_sources(optimizer, groups):
     assert sorted(run.state["a"].tolist()) == pytest.approx([0.8, 0.8, 3.0, 3.0])
 
 
+def test_automatic_a_is_reported_in_the_order_of_the_components():
+    x = planted(6, 4, 1, "mixed", 4000)[0]
+    run = fit(composed("nlpca", "a=auto", "optimizer=sgd"), x, 4, 1200, 0.01, batch=128, seed=1)
+    kurtosis = ((x.numpy() @ run.solution.encoder) ** 4).mean(0) - 3
+    assert run.solution.order.tolist() != [0, 1, 2, 3], "the start was in order already"
+    assert run.solution.extra["a"].tolist() == pytest.approx(np.where(kurtosis > 0, 3.0, 0.8).tolist())
+
+
+def test_automatic_a_of_two_layers_follows_the_components_of_the_second():
+    s, E = planted(2, 2, 2, "mixed", 4000, noise=0.0)
+    method = build(composed("lica", "a=auto", "model.second=main"))
+    state, _ = state_of(method, torch.from_numpy(E), torch.eye(2, dtype=torch.float64))
+    state["V"].copy_(torch.eye(2).flip(0))
+    for _ in range(300):
+        method.gradient(state, s)
+    assert state["a"].tolist() == pytest.approx([3.0, 0.8])
+    assert state["V.a"].tolist() == pytest.approx([0.8, 3.0])
+
+
 def test_no_single_a_separates_mixed_sources(groups):
     assert max(recovered("nlpca", "mixed", groups, f"a={a}")[0] for a in (0.8, 1.5, 3)) < 0.97
 

@@ -192,6 +192,15 @@ def test_derivative_one_keeps_the_value_and_passes_the_gradient_through():
     assert (z.grad == 1).all()
 
 
+def test_derivative_one_leaves_a_trained_a_its_own_gradient():
+    z = torch.linspace(-2, 2, 9, dtype=torch.float64)
+    a = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
+    h = nonlinearities.derivative_one(nonlinearities.scaled_tanh)(z, a)[0]
+    (gradient,) = torch.autograd.grad((h * z).sum(), a)
+    t = torch.tanh(z / 0.8)
+    torch.testing.assert_close(gradient, (z * (t - z / 0.8 * (1 - t * t))).sum())
+
+
 def test_adaptive_asymmetric_has_unit_variance_and_a_constant_scale():
     z = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     h = nonlinearities.asymmetric(z, c=None)[0]

@@ -111,6 +111,20 @@ def test_a_rotation_moves_with_its_filters(problem):
     np.testing.assert_allclose((x @ solution.encoder).var(0), 1, rtol=1e-9)
 
 
+def test_a_number_of_each_component_is_sorted_with_the_components(problem):
+    _, C, W = problem
+    numbers = np.arange(4.0)
+    solution = finalise(W, C, each={"a": numbers})
+    by_hand = finalise(W[:, solution.order], C, order=False)
+    np.testing.assert_allclose(solution.encoder, by_hand.encoder)
+    assert (solution.extra["a"] == numbers[solution.order]).all()
+    V = start(4, 4, 5).numpy()
+    rotated = finalise(W, C, V, each={"a": numbers})
+    B = W / np.sqrt(np.diag(W.T @ C @ W)) @ V
+    correlation = (rotated.encoder.T @ C @ B) / np.sqrt(np.diag(B.T @ C @ B))
+    assert (np.abs(correlation).argmax(1) == rotated.extra["a"]).all()
+
+
 # ---- combinations ----
 
 REFUSED = [
