@@ -39,7 +39,7 @@ def mosaic(W: Array, patch_shape: tuple[int, int, int], columns: int | None = No
 
 def caption(axes: Axes, index: int, text: str, width: int) -> None:
     """(a) and what is shown, below the panel."""
-    letter = f"({LETTERS[index]}) " if index < len(LETTERS) else f"({index + 1}) "
+    letter = f"({LETTERS[index]}) " if not text[:1].isdigit() else ""
     lines = [textwrap.fill(line, width) for line in (letter + text).split("\n")]
     axes.set_xlabel("\n".join(lines), fontsize=8, labelpad=3)
 
@@ -60,12 +60,12 @@ def nothing(results: Results) -> Figure:
     return figure
 
 
-def filter_panels(results: Results, columns: int = 4, width: float = 2.6) -> Figure:
+def filter_panels(results: Results, columns: int = 4, width: float = 2.6, words: float = 0.42) -> Figure:
     """One grid of filters a panel, in the order of the plan."""
     shown = shown_panels(results)
     columns = min(columns, len(shown))
     lines = math.ceil(len(shown) / columns)
-    figure = new_figure(width * columns, (width * 0.5 + 0.42) * lines)
+    figure = new_figure(width * columns, (width * 0.5 + words) * lines)
     for i, panel in enumerate(shown):
         axes = figure.add_subplot(lines, columns, i + 1)
         filter_panel(axes, results, panel.key)
@@ -184,9 +184,9 @@ def curve_panel(
     tidy(axes)
 
 
-def grid_of(columns: int, width: float = 2.6) -> Callable[[Results], Figure]:
-    """`filter_panels` with so many columns."""
-    return lambda results: filter_panels(results, columns, width)
+def grid_of(columns: int, width: float = 2.6, words: float = 0.42) -> Callable[[Results], Figure]:
+    """`filter_panels` with so many columns and so many inches for the words of a panel."""
+    return lambda results: filter_panels(results, columns, width, words)
 
 
 def shown_panels(results: Results) -> list[Panel]:

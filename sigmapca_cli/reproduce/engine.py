@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -122,7 +123,9 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as workers:
+        with ProcessPoolExecutor(
+            jobs, get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+        ) as workers:
             yield workers
     finally:
         for name, value in before.items():
@@ -130,6 +133,17 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def end_with(parent: int) -> None:
+    """A worker whose parent was killed would wait for work for ever: it looks, and leaves."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def available_cores() -> int:

@@ -15,7 +15,7 @@ ALIGNED = 0.9
 
 def row_panel(number: int, name: str, *more: str) -> Panel:
     """One row of a table."""
-    return Panel(name, f"{number}: {name}", (f"model={name}", *more))
+    return Panel(name, f"{number}: {name}\n{CATALOGUE[name].equation}", (f"model={name}", *more))
 
 
 def finds_eigenvectors(name: str) -> Claim:
@@ -61,7 +61,7 @@ LINEAR_SUMMARY = Experiment(
         *(claim for name in SUBSPACE_ONLY for claim in finds_subspace(name)),
         *(finds_eigenvectors(n) for n in LINEAR_ROWS if n not in (*SUBSPACE_ONLY, "pca_svd")),
     ),
-    draw.grid_of(4),
+    draw.grid_of(4, 2.6, 0.75),
 )
 
 
@@ -102,7 +102,7 @@ NONLINEAR_SUMMARY = Experiment(
         *(fails(name) for name in CONTROLS),
         *(separates(name) for name in NONLINEAR_ROWS if name not in CONTROLS),
     ),
-    draw.grid_of(4),
+    draw.grid_of(4, 2.6, 0.75),
 )
 
 EXPERIMENTS = (LINEAR_SUMMARY, NONLINEAR_SUMMARY)
