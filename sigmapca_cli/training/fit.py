@@ -3,13 +3,13 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError, Stopped
+from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
@@ -23,32 +23,28 @@ from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.signals import Guard
 from sigmapca_cli.training.start import initial_filters
 
+if TYPE_CHECKING:
+    from sigmapca_cli.training.run import Work
+
 SNAPSHOT_SECONDS = 10.0
 LONG_SECONDS = 5.0  # more training than this is not thrown away when the evaluation after it is interrupted
 Facts = dict[str, Any]
 
 
-def solve(
-    cfg: Config,
-    method: Any,
-    source: Source,
-    writer: RunWriter,
-    device: torch.device,
-    saved: checkpoints.Saved | None,
-    config_hash: str,
-    guard: Guard,
-) -> tuple[Solution, Facts]:
+def solve(begun: "Work", guard: Guard) -> tuple[Solution, Facts]:
     """The solution of a run, and what is to be stored about how it was found."""
+    cfg, method, source = begun.job.cfg, begun.method, begun.source
     if method.kind == "direct":
         solution = method.fit(cfg, source)
         return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
     if cfg.solver.name == "newton":
         return newton(cfg, source)
-    trainer = make_trainer(cfg, method, source, device)
-    if saved is not None:
-        checkpoints.restore(trainer, saved)
-    if saved is None or not saved.trained:
-        train(trainer, source, writer, checkpoints.Saver(cfg, writer.folder, config_hash, source.hash), guard)
+    trainer = make_trainer(cfg, method, source, begun.device)
+    if begun.saved is not None:
+        checkpoints.restore(trainer, begun.saved)
+    if begun.saved is None or not begun.saved.trained:
+        saver = checkpoints.Saver(cfg, begun.folder, begun.job.hash, source.hash)
+        train(trainer, source, begun.writer, saver, guard)
     return conclude(trainer, source)
 
 
@@ -103,15 +99,39 @@ def train(
     trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver, guard: Guard
 ) -> None:
     """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
-    cfg: Any = trainer.cfg
     shown = progress(trainer.total)
+
+    def between(trainer: Trainer) -> None:
+        if guard.received is not None:
+            stop(trainer, writer, saver, guard)
+        if saver.due(trainer.step):
+            save(trainer, writer, saver)
+
+    trainer.hooks = hooks(trainer, source, writer, shown.update)
+    trainer.hooks.between = between
+    with guard.noting():
+        try:
+            trainer.run()
+        finally:
+            shown.close()
+        if guard.received is not None:
+            stop(trainer, writer, saver, guard, trained=True)
+        if time.monotonic() - saver.last > LONG_SECONDS:
+            save(trainer, writer, saver, trained=True)
+
+
+def hooks(
+    trainer: Trainer, source: Source, writer: RunWriter, show: Callable[[int, dict[str, float]], None]
+) -> Hooks:
+    """What every run hangs on the loop: its log and snapshots, its measures, and when it is enough."""
+    cfg: Any = trainer.cfg
     last_snapshot = time.monotonic()
 
     def log(steps: np.ndarray, values: dict[str, np.ndarray]) -> None:
         nonlocal last_snapshot
         row = {name: float(value[-1]) for name, value in values.items()}
         writer.log(int(steps[-1]), row)
-        shown.update(int(steps[-1]), row)
+        show(int(steps[-1]), row)
         if time.monotonic() - last_snapshot > SNAPSHOT_SECONDS:
             writer.snapshot(filters=trainer.state["W"].detach().cpu().numpy())
             last_snapshot = time.monotonic()
@@ -122,22 +142,7 @@ def train(
         gradient = relative_gradient(trainer.method, trainer.state, source, rows=16_384)
         return float(gradient.mean()) < cfg.tol
 
-    def between(trainer: Trainer) -> None:
-        if guard.received is not None:
-            stop(trainer, writer, saver, guard)
-        if saver.due(trainer.step):
-            save(trainer, writer, saver)
-
-    trainer.hooks = Hooks(log, truth_measure(trainer.method, source), between, finished)
-    with guard.noting():
-        try:
-            trainer.run()
-        finally:
-            shown.close()
-        if guard.received is not None:
-            stop(trainer, writer, saver, guard, trained=True)
-        if time.monotonic() - saver.last > LONG_SECONDS:
-            save(trainer, writer, saver, trained=True)
+    return Hooks(log, truth_measure(trainer.method, source), finished=finished)
 
 
 def save(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, *, trained: bool = False) -> None:
@@ -170,11 +175,16 @@ def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     state = trainer.kept()
     gradient = relative_gradient(trainer.method, state, source)
     largest = float(gradient.mean())
+    if not math.isfinite(largest):
+        raise RunFailed(
+            f"ended after {trainer.step} steps without a usable solution (its gradient is not finite): "
+            f"try a smaller lr (now {float(cfg.lr):g})"
+        )
     solution = trainer.method.result(state, source.covariance()[1])
     facts: Facts = {
         "relative_gradient": largest,
         "relative_gradient_per_component": gradient.cpu().numpy(),
-        "converged": math.isfinite(largest) and largest < cfg.tol,
+        "converged": largest < cfg.tol,
         "steps": trainer.step,
         "filter_change": trainer.filter_change,
         **solution.extra,

@@ -79,8 +79,7 @@ class Trainer:
         while self.step < self.total:
             epoch, first = self.position
             if first == 0:
-                self.method.begin_epoch(self.state, self.covariance)
-                self.slots[EPOCH_START] = self.state[self.method.trained].detach().clone()
+                self.begin_epoch()
             for batch in self.batches.epoch(epoch, first):
                 self.advance(batch)
                 ended = self.position[1] == 0 or self.step == self.total
@@ -91,6 +90,11 @@ class Trainer:
                 self.hooks.between(self)
                 if self.step == self.total:
                     return
+
+    def begin_epoch(self) -> None:
+        """Refresh what is exact over the data, and remember where the filters are."""
+        self.method.begin_epoch(self.state, self.covariance)
+        self.slots[EPOCH_START] = self.state[self.method.trained].detach().clone()
 
     def advance(self, batch: Batch) -> None:
         """One step."""
@@ -150,15 +154,15 @@ class Trainer:
         return best or self.state
 
     def check(self, window: np.ndarray) -> None:
-        """Refuse to train on in silence once a loss or a filter is no longer finite."""
+        """Refuse to train on in silence once a loss is not finite, or a filter neither finite nor zero."""
         # An update without a loss reports NaN throughout, which is no divergence.
         has_loss = self.method.objective.kind == "loss"
         bad = ~np.isfinite(window) if has_loss else np.zeros(len(window), bool)
-        if window.ndim == 1 and (
-            bad.any() or not bool(torch.isfinite(self.state[self.method.trained]).all())
-        ):
+        # A filter that overflows under a unit norm ends as zero: x / ∞.
+        size = self.state[self.method.trained].square().sum(-2)
+        if bad.any() or not bool(((size > 0) & torch.isfinite(size)).all()):
             step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
             raise RunFailed(
-                f"diverged at step {step}: the {'loss' if bad.any() else 'filters'} became NaN or infinite; "
+                f"diverged at step {step}: {'the loss' if bad.any() else 'a filter'} became NaN, infinite or zero; "
                 f"try a smaller lr (now {float(self.cfg.lr):g}) or another optimizer"
             )

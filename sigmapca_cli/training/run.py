@@ -6,6 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,32 +34,58 @@ from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
 
+# The run that speaks, where several are open at once: only its train.log hears it. None: all of them.
+speaking: ContextVar[Path | None] = ContextVar("speaking", default=None)
+
+
+@dataclass
+class Work:
+    """A run that has begun: its folder is locked, its log and its file are open."""
+
+    job: Job
+    method: Any
+    source: Source
+    folder: Path
+    device: torch.device
+    saved: checkpoints.Saved | None
+    writer: RunWriter
+
 
 def run(job: Job) -> Path:
     """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
     with Guard() as guard:
-        return run_guarded(job, guard)
+        source = build_source(job.cfg.data)
+        with opened(job, source) as begun:
+            if isinstance(begun, Path):
+                return begun
+            began = time.monotonic()
+            solved = fit.solve(begun, guard)
+            log.info("solved in %.2f s", time.monotonic() - began)
+            complete(begun, *solved)
+            return begun.folder
 
 
-def run_guarded(job: Job, guard: Guard) -> Path:
-    """`run`, with the signals taken care of."""
+@contextlib.contextmanager
+def opened(job: Job, source: Source) -> Iterator[Work | Path]:
+    """The run of a job on its data, begun or taken up again; or the folder of one that is finished already."""
     cfg = job.cfg
     device = machine.pick_device(cfg.device)
     method = methods.build(cfg)
-    source = build_source(cfg.data)
     check_size(cfg, source)
     folder, resuming = run_folder(job, earlier(job, source.hash))
+    speaking.set(folder)
     with FolderLock(folder):
         # Looked at under the lock: another process may have finished it meanwhile.
         if resuming and checkpoints.status(folder) == "finished":
             print(f"already finished: {shortened(folder)}")
-            return folder
+            yield folder
+            return
         (folder / ERROR_FILE).unlink(missing_ok=True)
-        state = checkpoints.read(folder, job.hash, source.hash) if resuming else None
-        if resuming and state is None:
+        saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
+        if resuming and saved is None:
             print(f"no checkpoint in {shortened(folder)}: starting from the beginning")
         threads = (
-            cfg.threads or (state and began_with(folder)) or machine.pick_threads(None, work(cfg, source))
+            cfg.threads or (saved and began_with(folder)) or machine.pick_threads(None, work(cfg, source))
         )
         machine.set_threads(threads)
         with (
@@ -73,7 +101,7 @@ def run_guarded(job: Job, guard: Guard) -> Path:
                 config_hash=job.hash,
                 data_hash=source.hash,
                 attrs={"data": source.name, "n": source.n, "p": source.p, "k": cfg.k, "a": str(cfg.a)},
-                resume_step=state.step if state else None,
+                resume_step=saved.step if saved else None,
             ) as writer,
         ):
             log.info(
@@ -85,8 +113,7 @@ def run_guarded(job: Job, guard: Guard) -> Path:
                 cfg.k,
             )
             save_hydra(folder, job)
-            complete(job, method, source, writer, device, state, guard)
-    return folder
+            yield Work(job, method, source, folder, device, saved, writer)
 
 
 def work(cfg: Config, source: Source) -> int:
@@ -113,14 +140,9 @@ def began_with(folder: Path) -> int:
     return int(before.get("threads") or 0)
 
 
-def complete(
-    job: Job, method: Any, source: Source, writer: RunWriter, device: torch.device, state: Any, guard: Guard
-) -> None:
-    """Find the solution, evaluate it, and write it; say where it is and whether it converged."""
-    cfg = job.cfg
-    began = time.monotonic()
-    solution, facts = fit.solve(cfg, method, source, writer, device, state, job.hash, guard)
-    log.info("solved in %.2f s", time.monotonic() - began)
+def complete(begun: Work, solution: Solution, facts: dict[str, Any]) -> None:
+    """Evaluate the solution and write it; say where it is and whether it converged."""
+    cfg, writer, source = begun.job.cfg, begun.writer, begun.source
     evaluation = {**evaluate_solution(solution.W, solution.sigma, solution.encoder, source), **facts}
     writer.finish(
         arrays(solution, source),
@@ -214,6 +236,7 @@ def train_log(folder: Path) -> Iterator[None]:
     """Everything the `sigmapca` logger says goes to train.log, and why the run ended if it did not finish."""
     handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(lambda record: speaking.get() in (None, folder))
     log.setLevel(logging.INFO)
     log.addHandler(handler)
     try:

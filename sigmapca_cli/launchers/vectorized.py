@@ -1,0 +1,137 @@
+"""`hydra/launcher=vectorized`: jobs that differ only in a and lr are trained side by side in this process.
+
+The jobs of a multirun are composed, grouped by everything else, and each group is trained as one batched program;
+every job gets the folder, files and results of an ordinary run. What cannot be grouped runs one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
+from hydra.plugins.launcher import Launcher
+from omegaconf import open_dict
+
+from sigmapca_cli.errors import SigmapcaError
+
+
+# Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
+TARGET = "hydra_plugins.sigmapca.VectorizedLauncher"
+
+
+@dataclass
+class VectorizedConf:
+    """The node that `hydra/launcher=vectorized` selects."""
+
+    _target_: str = TARGET
+
+
+def register() -> None:
+    """Make the launcher known to Hydra."""
+    ConfigStore.instance().store(group="hydra/launcher", name="vectorized", node=VectorizedConf)
+    Plugins.instance().class_name_to_class[TARGET] = VectorizedLauncher
+
+
+class VectorizedLauncher(Launcher):
+    """Runs what can be grouped side by side, the rest one after the other."""
+
+    def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
+        """Hydra's hand-over."""
+        self.context, self.task, self.config = hydra_context, task_function, config
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Run all jobs; failures are noted in their folders, as for every launcher."""
+        from sigmapca_cli.training.signals import Guard
+
+        setup_globals()
+        composed = [self.compose(list(o), initial_job_idx + i) for i, o in enumerate(job_overrides)]
+        groups, alone = self.grouped(composed)
+        for members in groups:
+            with Guard() as guard:
+                self.run_group(members, guard)
+        for number in alone:
+            run_job(
+                hydra_context=self.context,
+                task_function=self.task,
+                config=composed[number],
+                job_dir_key="hydra.sweep.dir",
+                job_subdir_key="hydra.sweep.subdir",
+            )
+        return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in composed]
+
+    def compose(self, overrides: list[str], number: int) -> Any:
+        """The whole configuration of one job, Hydra's own part included."""
+        config = self.context.config_loader.load_sweep_config(self.config, overrides)
+        with open_dict(config):
+            config.hydra.job.id = str(number)
+            config.hydra.job.num = number
+            config.hydra.runtime.output_dir = str(folder_of(config).absolute())
+        return config
+
+    def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
+        """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
+        from sigmapca_cli.methods import method as methods
+        from sigmapca_cli.training.together import WIDEST, group_key
+
+        found: dict[str, list[Any]] = {}
+        alone = []
+        for number, config in enumerate(composed):
+            try:
+                job = job_from(config)
+                key = group_key(job, methods.build(job.cfg))
+            except SigmapcaError:
+                key = None  # it fails in its own turn, where that is announced and noted
+            if key is None:
+                alone.append(number)
+            else:
+                found.setdefault(key, []).append((number, job, folder_of(config)))
+        groups = []
+        for members in found.values():
+            each = max(1, WIDEST // members[0][1].cfg.k)
+            groups += [members[i : i + each] for i in range(0, len(members), each)]
+        return groups, sorted(alone)
+
+    def run_group(self, members: list[Any], guard: Any) -> None:
+        """Train one group, then announce and note the failures in it."""
+        from sigmapca_cli.cli.sweeps import announce, note
+        from sigmapca_cli.errors import Stopped
+        from sigmapca_cli.sources import build
+        from sigmapca_cli.training.together import train_together
+
+        try:
+            source = build(members[0][1].cfg.data)
+            ended = train_together([job for _, job, _ in members], source, guard)
+        except Stopped as problem:
+            raise SystemExit(problem.exit_status) from None
+        except SigmapcaError as problem:
+            for number, job, folder in members:
+                note(folder, str(problem), job.overrides)
+                announce(number, str(problem))
+            return
+        for (number, job, folder), member in zip(members, ended, strict=True):
+            if member.problem is not None:
+                note(folder, str(member.problem), job.overrides)
+                announce(number, str(member.problem))
+
+
+def folder_of(config: Any) -> Path:
+    """The folder of a job within the sweep."""
+    return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
+
+
+def job_from(config: Any) -> Any:
+    """The typed job of a composed configuration, with Hydra's global state set as in an ordinary job."""
+    from copy import deepcopy
+
+    from hydra.core.hydra_config import HydraConfig
+
+    from sigmapca_cli.job import job_of
+
+    HydraConfig.instance().set_config(config)
+    task = deepcopy(config)
+    with open_dict(task):
+        del task["hydra"]
+    return job_of(task)

@@ -1,0 +1,201 @@
+"""R runs that differ only in a and the learning rate, trained side by side as one batched program.
+
+Each run keeps its own folder, log, checkpoint and result; what they share is the batches and the matrix products.
+One that fails or diverges leaves, and the others go on: the columns of a product do not touch each other.
+"""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sigmapca_cli.errors import SigmapcaError, Stopped
+from sigmapca_cli.job import Job
+from sigmapca_cli.runs.identity import config_hash
+from sigmapca_cli.training import checkpoints, fit, optimizers
+from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training.loop import Trainer
+from sigmapca_cli.training.progress import progress
+from sigmapca_cli.training.run import Work, complete, opened, speaking
+from sigmapca_cli.training.signals import Guard
+
+log = logging.getLogger("sigmapca")
+
+# What may differ between the members of a group; `regularisers` and the like change the equation.
+VARIED = ("a", "nonlinearity.a", "lr", "outputs", "run_dir", "if_exists", "strict", "checkpoint", "log_every")
+WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
+
+
+def group_key(job: Job, method: Any) -> str | None:
+    """Jobs with equal keys can be trained side by side; None for a job that has to run alone."""
+    cfg = job.cfg
+    alone = method.kind == "direct" or cfg.solver.name != "stochastic" or cfg.stop != "never"
+    if alone or not covers(cfg, method):
+        return None
+    return config_hash({**job.plain, "log": cfg.log_every}, VARIED)
+
+
+class Member:
+    """One run of a group: its contexts, which see its own failure and no other's."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.stack = job, contextlib.ExitStack()
+        self.problem: BaseException | None = None
+        self.begun: Work | None = None
+        self.trainer: Trainer | None = None
+        self.folder: Path | None = None
+
+    @contextlib.contextmanager
+    def own(self) -> Any:
+        """What happens inside is this member's: its log hears it, and its failure ends only it."""
+        token = speaking.set(self.folder)
+        try:
+            yield
+        except SigmapcaError as problem:
+            self.fail(problem)
+        finally:
+            speaking.reset(token)
+
+    def fail(self, problem: BaseException) -> None:
+        """Leave the group: the run is marked, its lock released."""
+        self.problem = problem
+        stack, self.stack = self.stack, contextlib.ExitStack()
+        with contextlib.suppress(type(problem)), stack:
+            raise problem
+
+    def close(self) -> None:
+        """Release what is still open."""
+        self.stack.close()
+
+    @property
+    def active(self) -> bool:
+        """Still training."""
+        return self.problem is None and self.trainer is not None
+
+
+def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Member]:
+    """Train the jobs of one group side by side on their common data; each member says how it ended."""
+    members = [Member(job) for job in jobs]
+    shown = None
+    with contextlib.ExitStack() as all_of_them:
+        for member in members:
+            all_of_them.callback(member.close)
+            with member.own():
+                begin(member, source)
+        taken_up = {m.trainer.step for m in members if m.trainer is not None}
+        for step in sorted(taken_up):
+            group = [m for m in members if m.active and m.trainer is not None and m.trainer.step == step]
+            if group and group[0].trainer is not None and step < group[0].trainer.total:
+                shown = shown or progress(group[0].trainer.total)
+                with guard.noting():
+                    advance(group, guard, shown)
+        if shown is not None:
+            shown.close()
+        for member in members:
+            if member.active:
+                with member.own():
+                    assert member.begun is not None and member.trainer is not None
+                    complete(member.begun, *fit.conclude(member.trainer, source))
+    return members
+
+
+def begin(member: Member, source: Any) -> None:
+    """Open the run and put its trainer where its checkpoint left off."""
+    begun = member.stack.enter_context(opened(member.job, source))
+    if isinstance(begun, Path):
+        member.folder = begun
+        return
+    member.folder, member.begun = begun.folder, begun
+    cfg = member.job.cfg
+    trainer = fit.make_trainer(cfg, begun.method, source, begun.device)
+    if begun.saved is not None:
+        checkpoints.restore(trainer, begun.saved)
+        if begun.saved.trained:
+            trainer.step = trainer.total
+    trainer.hooks = fit.hooks(trainer, source, begun.writer, lambda step, values: None)
+    member.trainer = trainer
+
+
+def advance(group: list[Member], guard: Guard, shown: Any) -> None:
+    """All remaining steps of members that stand at the same step."""
+    trainers = [m.trainer for m in group if m.trainer is not None]
+    first = trainers[0]
+    fused = side_by_side(trainers)
+    first.batches.centre = True
+    savers = [
+        checkpoints.Saver(m.job.cfg, m.begun.folder, m.job.hash, m.begun.source.hash)
+        for m in group
+        if m.begun
+    ]
+    while first.step < first.total and any(m.active for m in group):
+        epoch, start = first.position
+        if start == 0:
+            for trainer in trainers:
+                trainer.begin_epoch()
+        for batch in first.batches.epoch(epoch, start):
+            x = batch.x.to(device=fused.W.device, dtype=fused.W.dtype)
+            factor = optimizers.rate_factor(first.cfg.optimizer.schedule, first.step, first.total)
+            losses = fused.step(x, batch.power, first.step + 1, factor)
+            log_step(group, trainers, losses, shown)
+            if guard.received is not None:
+                stop_all(group, savers, guard)
+            if savers[0].due(first.step):
+                for member, saver in zip(group, savers, strict=True):
+                    if member.active and member.begun is not None and member.trainer is not None:
+                        fit.save(member.trainer, member.begun.writer, saver)
+            if first.step == first.total:
+                break
+
+
+def side_by_side(trainers: list[Trainer]) -> FusedStep:
+    """One step for all; afterwards each trainer's tensors are views of the common ones."""
+    if len(trainers) == 1:
+        return FusedStep([trainers[0].cfg], trainers[0].state, trainers[0].slots)
+    state = {n: torch.stack([t.state[n] for t in trainers]) for n in trainers[0].state}
+    moments = [n for n in trainers[0].slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
+    slots = {n: torch.stack([t.slots[n] for t in trainers]) for n in moments}
+    fused = FusedStep([t.cfg for t in trainers], state, slots)
+    for r, trainer in enumerate(trainers):
+        trainer.state = {n: value[r] for n, value in state.items()}
+        trainer.slots |= {n: value[r] for n, value in slots.items()}
+    return fused
+
+
+def log_step(group: list[Member], trainers: list[Trainer], losses: torch.Tensor, shown: Any) -> None:
+    """Hand each run its loss; at the end of a window each run logs and checks itself."""
+    each = losses.reshape(-1).unbind()
+    for trainer, loss in zip(trainers, each, strict=True):
+        trainer.step += 1
+        trainer.losses.append(loss)
+    first = trainers[0]
+    ended = first.position[1] == 0 or first.step == first.total
+    if not (ended or first.step % first.cfg.log_every == 0):
+        return
+    values = []
+    for member, trainer in zip(group, trainers, strict=True):
+        if not member.active:
+            trainer.losses.clear()
+            continue
+        values.append(float(trainer.losses[-1]))
+        with member.own():
+            trainer.flush(ended)
+    shown.update(first.step, {"loss": float(np.mean(values))} if values else {})
+
+
+def stop_all(group: list[Member], savers: list[checkpoints.Saver], guard: Guard) -> None:
+    """A signal: every run saves and is marked interrupted; then whoever sent the signal is obeyed."""
+    stopped: Stopped | None = None
+    for member, saver in zip(group, savers, strict=True):
+        if not member.active or member.begun is None or member.trainer is None:
+            continue
+        try:
+            fit.stop(member.trainer, member.begun.writer, saver, guard)
+        except Stopped as problem:
+            member.fail(problem)
+            stopped = problem
+    if stopped is not None:
+        raise stopped

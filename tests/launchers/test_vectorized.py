@@ -1,0 +1,122 @@
+"""Jobs trained side by side against the same jobs run alone: folders, results, failures, resuming."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+SMALL = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "steps=150", "log_every=25")
+VECTORIZED = "hydra/launcher=vectorized"
+
+
+def sigmapca(folder: Path, *arguments: str, status: int | None = 0) -> subprocess.CompletedProcess:
+    result = subprocess.run(
+        [sys.executable, "-m", "sigmapca_cli", *arguments],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert status is None or result.returncode == status, result.stderr
+    return result
+
+
+def jobs(folder: Path) -> list[Path]:
+    (sweep,) = (folder / "outputs" / "sweeps").iterdir()
+    return sorted((f for f in sweep.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """One sweep by each launcher: two values of a, two rates, two seeds, and one model that cannot be grouped."""
+    sweep = ("train", "-m", *SMALL, "a=2,4", "lr=0.01,0.003", "seed=0,1", "dtype=float64")
+    together, alone = tmp_path_factory.mktemp("together"), tmp_path_factory.mktemp("alone")
+    sigmapca(together, *sweep, VECTORIZED)
+    sigmapca(alone, *sweep)
+    return jobs(together), jobs(alone)
+
+
+def test_same_results_as_single_runs(both):
+    together, alone = both
+    assert len(together) == len(alone) == 8
+    for a, b in zip(together, alone, strict=True):
+        with h5py.File(a / "run.h5") as x, h5py.File(b / "run.h5") as y:
+            for name in ("filters", "sigma", "encoder"):
+                np.testing.assert_allclose(x[name][()], y[name][()], rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(x["metrics/loss"][()], y["metrics/loss"][()], rtol=1e-5)
+            np.testing.assert_array_equal(x["metrics/step"][()], y["metrics/step"][()])
+
+
+def test_run_directories_are_ordinary_ones(both):
+    together, alone = both
+    for a, b in zip(together, alone, strict=True):
+        names = {p.name for p in a.iterdir()}
+        assert names == {p.name for p in b.iterdir()}
+        with h5py.File(a / "run.h5") as x, h5py.File(b / "run.h5") as y:
+            assert set(x) == set(y) and set(x["evaluation"]) == set(y["evaluation"])
+            assert set(x.attrs) == set(y.attrs) and x.attrs["status"] == "finished"
+            assert x.attrs["config_hash"] == y.attrs["config_hash"]
+        # each log speaks of its own run only
+        assert (a / "train.log").read_text().count("rows of 16 features") == 1
+
+
+def test_what_cannot_be_grouped_runs_alone(tmp_path):
+    result = sigmapca(tmp_path, "train", "-m", *SMALL, VECTORIZED, "model=nlpca,linear_ae,pca_svd", "k=4")
+    assert "3 finished" in result.stdout
+
+
+def test_a_diverging_member_leaves_the_others_alone(tmp_path):
+    sweep = ("train", "-m", *SMALL, VECTORIZED, "optimizer=sgd", "lr=0.01,1e30", "a=4", "k=4")
+    result = sigmapca(tmp_path, *sweep, status=1)
+    assert result.stderr.count("diverged at step") == 1 and "job 1" in result.stderr
+    good, bad = jobs(tmp_path)
+    with h5py.File(good / "run.h5") as file:
+        assert file.attrs["status"] == "finished" and np.isfinite(file["filters"][()]).all()
+    with h5py.File(bad / "run.h5") as file:
+        assert file.attrs["status"] == "failed"
+    assert "diverged" in json.loads((bad / "error.json").read_text())["error"]
+
+
+def test_a_bad_value_fails_alone(tmp_path):
+    result = sigmapca(tmp_path, "train", "-m", *SMALL, VECTORIZED, "a=4,-1,2", "k=4", status=1)
+    assert "2 finished, 1 failed" in result.stdout and "a=-1" in result.stderr
+
+
+def test_interrupted_and_taken_up_again(tmp_path):
+    sweep = [
+        "train",
+        "-m",
+        *SMALL,
+        VECTORIZED,
+        "a=2,4,8",
+        "k=4",
+        "steps=20000",
+        "optimizer.schedule=constant",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sigmapca_cli", *sweep],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(tmp_path.glob("outputs/sweeps/*/2/metrics.jsonl")):
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 75
+    assert all((job / "checkpoint.h5").exists() for job in jobs(tmp_path))
+    result = sigmapca(tmp_path, *sweep)
+    assert "3 finished" in result.stdout
+    with h5py.File(jobs(tmp_path)[0] / "run.h5") as file:
+        steps = file["metrics/step"][()]
+        assert steps[-1] == 20000 and (np.diff(steps) > 0).all()
