@@ -11,7 +11,7 @@ def add(app: typer.Typer) -> None:
 def models(name: str = typer.Argument(None, help="One model, to show it whole.")) -> None:
     """Print the catalogue in families, or one entry."""
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.methods.catalogue import CATALOGUE
+    from sigmapca_cli.methods.catalogue import CATALOGUE, NOTATION
 
     if name is None:
         for family in dict.fromkeys(row.family for row in CATALOGUE.values()):
@@ -30,4 +30,7 @@ def models(name: str = typer.Argument(None, help="One model, to show it whole.")
     for label, value in (("paper", row.source), ("identifies", row.identifies), ("note", row.note)):
         if value:
             print(f"  {label:<11} {value}")
+    for symbol, meaning in NOTATION.items():
+        if symbol in row.equation:
+            print(f"  {'where':<11} {meaning}")
     print(f"\n  sigmapca train model={row.name}")

@@ -1,8 +1,8 @@
 """The catalogue: one row a method with its equation, where it stands in the paper and what it identifies.
 
 Only the standard library is imported, so that the command line is quick. The settings of each method stand in
-`conf/model/<name>.yaml`, and only there. tri: upper triangle, tri₋: without the diagonal; index 0 gets the largest
-variance wherever a method orders.
+`conf/model/<name>.yaml`, and only there. Index 0 gets the largest variance wherever a method orders; NOTATION says
+which triangle does that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ class Row:
     identifies: str
     note: str = ""
 
+
+NOTATION = {
+    "tri": "tri: upper triangle of what multiplies from the right, lower one of Wᵀ[W]sg; tri₋: without the diagonal",
+    "⊙ m": "m: keeps a geometric number of the first components, drawn for every row (ordering.rho)",
+    "off-diag": "off-diag: less its diagonal",
+}
+"""Symbols in the equations that the paper's notation leaves open, and what they stand for here."""
 
 LINEAR, NONLINEAR, ICA, OTHER = "linear PCA", "nonlinear PCA", "linear ICA", "neighbours"
 SUBSPACE = "the PCA subspace; the axes in it are arbitrary"
@@ -71,7 +78,7 @@ _ROWS = [
     ),
     _linear(10, "gha_subspace", "ΔW ∝ xᵀy − W tri(yᵀy) − W(yᵀy − diag(y²))", _GHA, ORDERED),
     _linear(
-        11, "reconstruction_gha", f"{_AE} + Σ(W ⊙ [W tri₋(yᵀy)]sg)", "autoencoder with GHA update", ORDERED
+        11, "reconstruction_gha", f"{_AE} + sum(W ⊙ [W tri₋(yᵀy)]sg)", "autoencoder with GHA update", ORDERED
     ),
     _linear(
         12,
@@ -171,25 +178,29 @@ _ROWS = [
     _nonlinear(
         21,
         "skew_symmetric",
-        f"{_AE} + βΣ(W ⊙ [W(yᵀh(y) − h(y)ᵀy)]sg)",
+        f"{_AE} + β·sum(W ⊙ [W(yᵀh(y) − h(y)ᵀy)]sg)",
         "skew-symmetric update",
         SUPER,
         "β = E‖x‖₂",
     ),
     _nonlinear(
-        22, "symmetric_off_diagonal", f"{_AE} + βΣ(W ⊙ [W(yᵀh(y) − diag)]sg)", "skew-symmetric update", SUPER
+        22,
+        "symmetric_off_diagonal",
+        f"{_AE} + β·sum(W ⊙ [W off-diag(yᵀh(y))]sg)",
+        "skew-symmetric update",
+        SUPER,
     ),
     _nonlinear(
         23,
         "symmetric_off_diagonal_sigma",
-        f"{_AE} + βΣ(W ⊙ [W(yᵀh(yΣ⁻¹)Σ − diag)]sg), h = sign",
+        f"{_AE} + β·sum(W ⊙ [W off-diag(yᵀh(yΣ⁻¹)Σ)]sg), h = sign",
         "skew-symmetric update",
         SUPER,
     ),
     _nonlinear(
         24,
         "nlpca_triangular",
-        f"{_MAIN} + Σ(W ⊙ [W tri(yᵀyΣ⁻¹)]sg)",
+        f"{_MAIN} + sum(W ⊙ [W tri(yᵀyΣ⁻¹)]sg)",
         "triangular weight update",
         INDEXED,
         "a = 6",
@@ -237,10 +248,10 @@ _ROWS = [
     Row(
         "bigradient",
         OTHER,
-        "ΔW ∝ xᵀh(yΣ⁻¹)Σ − W(WᵀW − I)/(2·lr)",
+        "ΔW ∝ xᵀh(yΣ⁻¹)Σ − 500·W(WᵀW − I)",
         "symmetric orthogonality",
         SUBSPACE,
-        "with h = z; any other nonlinearity makes it an ICA rule",
+        "h = z; any other makes it an ICA rule. 500 = 1/(2·lr): with another lr, regularisers={symmetric: 1/(8·lr)}",
     ),
     Row(
         "bigradient_hierarchic", OTHER, "ΔW ∝ xᵀh(yΣ⁻¹)Σ − WΣ²tri₋(WᵀW)", "asymmetric orthogonality", ORDERED
