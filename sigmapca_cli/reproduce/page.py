@@ -15,7 +15,7 @@ RECIPES = {"default": "our recipe", "paper": "the paper's recipe"}
 MARKS = {True: "held", False: "not held", None: "not measured"}
 
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1560px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin: 2.6em 0 .2em; border-top: 1px solid #ddd; padding-top: .9em; }
 h3 { font-size: 1em; margin: 1em 0 .3em; }
 p.note, code { color: #555; font-size: .88em; } code { overflow-wrap: anywhere; }
@@ -23,7 +23,8 @@ table { border-collapse: collapse; font-size: .88em; } th { text-align: left; fo
 td, th { padding: .22em .9em .22em 0; vertical-align: top; border-bottom: 1px solid #eee; }
 td.n { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .side { display: flex; flex-wrap: wrap; gap: 1.6em; align-items: flex-start; }
-.side > div { flex: 1 1 430px; min-width: 0; } .side img { max-width: 100%; height: auto; }
+.side > div { flex: 2 1 620px; min-width: 0; }
+.side > div + div { flex: 1 1 380px; } .side img { max-width: 100%; height: auto; }
 .yes { color: #00704f; font-weight: 600; } .no { color: #b64400; font-weight: 600; } .none { color: #777; }
 """
 
@@ -46,7 +47,8 @@ def sentence(reports: Reports, recipe: str) -> str:
         return f"With {RECIPES[recipe]}: not run."
     yes, no, unknown = counts(reports, recipe)
     data = sorted({r["data"] for r in chosen if r["data"] != "synthetic"})
-    size = "a quick version (few images, few steps)" if any(r["quick"] for r in chosen) else "full runs"
+    sizes = {bool(r["quick"]) for r in chosen if r["data"] != "synthetic"} or {False}
+    size = " and ".join({True: "quick runs on few images", False: "full runs"}[q] for q in sorted(sizes))
     where = f" on {', '.join(data)}" if data else ""
     return (
         f"With {RECIPES[recipe]}: {yes} of {yes + no} claims held in {len(chosen)} experiments"
