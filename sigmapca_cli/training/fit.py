@@ -174,17 +174,17 @@ def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     cfg: Any = trainer.cfg
     state = trainer.kept()
     gradient = relative_gradient(trainer.method, state, source)
-    largest = float(gradient.mean())
-    if not math.isfinite(largest):
+    mean = float(gradient.mean())
+    if not math.isfinite(mean):
         raise RunFailed(
             f"ended after {trainer.step} steps without a usable solution (its gradient is not finite): "
             f"try a smaller lr (now {float(cfg.lr):g})"
         )
     solution = trainer.method.result(state, source.covariance()[1])
     facts: Facts = {
-        "relative_gradient": largest,
-        "relative_gradient_per_component": gradient.cpu().numpy(),
-        "converged": largest < cfg.tol,
+        "relative_gradient": mean,
+        "relative_gradient_per_component": gradient.cpu().numpy()[solution.order],
+        "converged": mean < cfg.tol,
         "steps": trainer.step,
         "filter_change": trainer.filter_change,
         **solution.extra,

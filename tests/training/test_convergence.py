@@ -74,6 +74,15 @@ def test_the_effective_gradient_is_what_a_small_step_does_after_the_constraint(n
     torch.testing.assert_close(effective_gradient(name, G, W), moved, atol=1e-4, rtol=1e-4)
 
 
+def test_relative_gradient_of_each_component_is_in_the_order_of_the_filters(train):
+    run = train(*DATA, "init=orthogonal", "steps=30", "sigma=data")
+    # Started at the stored filters, which are sorted already, and left there.
+    again = train(*DATA, "init=file", f"init_file={run.path}", "steps=1", "lr=1e-12", "sigma=data")
+    np.testing.assert_allclose(np.abs(np.sum(run.filters * again.filters, 0)), 1, atol=1e-5)
+    name = "relative_gradient_per_component"
+    np.testing.assert_allclose(run.evaluation[name], again.evaluation[name], rtol=0.02)
+
+
 def test_stop_tol_ends_early_and_says_converged(train):
     run = train(*DATA, "epochs=60", "stop=tol", "tol=0.05", "optimizer.schedule=constant", "lr=0.002")
     assert run.evaluation["converged"] and run.evaluation["steps"] < 60 * 157
