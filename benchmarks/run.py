@@ -1,0 +1,325 @@
+"""Timings against peers: `make bench`, or `python benchmarks/run.py NAME…` for some of them.
+
+Prints a table and writes benchmarks/results.json. What is compared is timed in turn in one run, several times; the
+ratio is the median of the ratios. Nothing here is asserted: these are measurements, not tests.
+"""
+
+import itertools
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SIGMAPCA = [sys.executable, "-m", "sigmapca_cli"]
+Row = dict[str, object]
+
+
+def in_turn(functions: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each function, timed in turn so that a drift of the machine hits all alike."""
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            found[name].append(function())
+    return found
+
+
+def ratio(found: dict[str, list[float]], top: str, bottom: str) -> float:
+    """Median of the ratios of runs that stood side by side."""
+    return statistics.median(a / b for a, b in zip(found[top], found[bottom], strict=True))
+
+
+def timed(function: Callable[[], object]) -> Callable[[], float]:
+    """The function's wall time in seconds."""
+
+    def run() -> float:
+        began = time.perf_counter()
+        function()
+        return time.perf_counter() - began
+
+    return run
+
+
+def process(*command: str, folder: str | None = None) -> Callable[[], float]:
+    """Wall time of a whole process, from the shell's point of view."""
+    return timed(
+        lambda: subprocess.run(
+            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    )
+
+
+def row(name: str, found: dict[str, list[float]], unit: float = 1.0, **more: object) -> Row:
+    """Medians in seconds (or seconds / unit), and what was worked out from them."""
+    medians = {key: round(statistics.median(values) / unit, 4) for key, values in found.items()}
+    return {"name": name, **medians, **more}
+
+
+def trainer(*overrides: str):
+    """A trainer in this process, composed as the command line would."""
+    import torch
+    from hydra import compose, initialize_config_dir
+
+    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.config import register
+    from sigmapca_cli.job import job_of
+    from sigmapca_cli.methods import method as methods
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.training import fit
+
+    register()
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        cfg = job_of(compose("config", list(overrides))).cfg
+    return fit.make_trainer(cfg, methods.build(cfg), build(cfg.data), torch.device("cpu"))
+
+
+def step() -> Row:
+    """One training step, everything included, against its bare matrix products and an eager autograd loop."""
+    import torch
+
+    from sigmapca_cli.training.fused import FusedStep
+
+    torch.set_num_threads(1)
+    ours = trainer("model=nlpca")
+    ours.fused, ours.batches.centre = FusedStep([ours.cfg], ours.state, ours.slots), True
+    b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
+    x, delta, W = torch.randn(b, p), torch.randn(b, k), torch.randn(p, k)
+    y, e, g, gram = torch.empty(b, k), torch.empty(b, k), torch.empty(p, k), torch.randn(k, k)
+    batches = itertools.chain.from_iterable(ours.batches.epoch(e) for e in itertools.count())
+    eager = eager_step(p, k)
+
+    def bare() -> None:
+        for _ in range(300):
+            torch.mm(x, W, out=y)
+            torch.mm(delta, gram, out=e)
+            torch.mm(x.T, delta, out=g)
+
+    def whole() -> None:
+        for _ in range(300):
+            ours.advance(next(batches))
+        ours.flush()
+
+    def autograd() -> None:
+        for _ in range(300):
+            eager(next(batches).x)
+
+    found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
+    over = {
+        "step/bare": round(ratio(found, "step", "bare"), 2),
+        "eager/step": round(ratio(found, "eager", "step"), 2),
+    }
+    return row("one step of nlpca, µs", found, 300e-6, **over)
+
+
+def eager_step(p: int, k: int) -> Callable:
+    """The loop that a user of PyTorch would write from the paper."""
+    import torch
+
+    W = torch.linalg.qr(torch.randn(p, k))[0].requires_grad_()
+    optimizer, variance = torch.optim.Adam([W], lr=0.01), torch.ones(k)
+
+    def step(x):
+        y = x @ W
+        with torch.no_grad():
+            variance.mul_(0.99).add_(0.01 * y.var(0, unbiased=False))
+            sigma = (variance + 1e-3).sqrt()
+        loss = (x - (4 * torch.tanh(y / sigma / 4) * sigma) @ W.detach().T).square().sum(1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            W.div_(W.norm(dim=0))
+
+    return step
+
+
+def whole_run() -> Row:
+    """`sigmapca train model=nlpca` from the shell to the finished run, against importing torch."""
+    folder = tempfile.mkdtemp()
+    found = in_turn(
+        {
+            "import torch": process(sys.executable, "-c", "import torch"),
+            "train": process(*SIGMAPCA, "train", "model=nlpca", "a=4", folder=folder),
+        },
+        3,
+    )
+    shutil.rmtree(folder)
+    beyond = statistics.median(a - b for a, b in zip(found["train"], found["import torch"], strict=True))
+    return row("train model=nlpca, s", found, beyond=round(beyond, 2))
+
+
+def sweep() -> Row:
+    """12 values of a × 4 seeds: side by side against one after another (of which 4 are timed)."""
+    values = "a=0.5,1,1.5,2,2.5,3,4,5,6,8,10,14"
+    common = ("data=planted", "data.p=363", "data.k=32", "data.group=4", "k=32", "steps=2000")
+    folder = tempfile.mkdtemp()
+    command = ("train", "-m", *common, values, "seed=0,1,2,3", "hydra/launcher=vectorized")
+    found = in_turn({"48 side by side": process(*SIGMAPCA, *command, folder=folder)}, 1)
+    single = [process(*SIGMAPCA, "train", *common, "a=4", f"seed={s}", folder=folder)() for s in range(4)]
+    shutil.rmtree(folder)
+    one = statistics.median(single)
+    return row(
+        "sweep of 48 runs, s",
+        found,
+        one_run=round(one, 2),
+        speedup=round(48 * one / found["48 side by side"][0], 1),
+    )
+
+
+def memory() -> Row:
+    """Peak memory of training on half a million patches, beyond that of the imports."""
+    code = (
+        "import resource, sys; sys.argv = ['sigmapca', {argv}]\n"
+        "import torch, h5py, hydra, sigmapca_cli.training.run\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "from sigmapca_cli.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        text = subprocess.run(
+            [sys.executable, "-c", code.format(argv="'train', 'steps=2000'")],
+            cwd=folder, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+    before, after = map(int, text.split()[-2:])
+    return {
+        "name": "memory, MB",
+        "imports": before // 1024,
+        "peak": after // 1024,
+        "beyond": (after - before) // 1024,
+    }
+
+
+def covariance() -> Row:
+    """Exact covariance of all patches from the images, at 2,000 and 50,000 images of 32 × 32 × 3."""
+    import numpy as np
+
+    from sigmapca_cli.sources.patch_moments import patch_moments
+
+    images = np.random.default_rng(0).integers(0, 256, (50_000, 32, 32, 3), dtype=np.uint8)
+    found = {
+        f"{n} images": [timed(lambda n=n: patch_moments(images[:n], 11, 1, 5, False))()]
+        for n in (2_000, 50_000)
+    }
+    return row("exact covariance of patches, s", found)
+
+
+def startup() -> Row:
+    """Start-up of the commands that must be quick."""
+    found = in_turn(
+        {
+            "python": process(sys.executable, "-c", "pass"),
+            "--help": process(*SIGMAPCA, "--help"),
+            "train --help": process(*SIGMAPCA, "train", "--help"),
+            "train --cfg job": process(*SIGMAPCA, "train", "--cfg", "job"),
+        },
+        7,
+    )
+    return row("start-up, s", found)
+
+
+PEER = """
+import numpy as np, sys, time
+X = np.load(sys.argv[1]); k = int(sys.argv[2])
+{imports}
+mean = X.mean(0); values, E = np.linalg.eigh(np.cov(X.T, bias=True)); E = E[:, ::-1][:, :k]
+Z = (X - mean) @ E / np.sqrt(values[::-1][:k])
+{fit}
+np.save(sys.argv[3], E / np.sqrt(values[::-1][:k]) @ W.T)
+"""
+PEERS = {
+    "scikit-learn FastICA": (
+        "from sklearn.decomposition import FastICA",
+        "W = FastICA(whiten=False, max_iter=1000, tol=1e-6, random_state=0).fit(Z).components_",
+    ),
+    "python-picard": (
+        "from picard import picard",
+        "_, W, _ = picard(Z.T, whiten=False, centering=False, random_state=0, max_iter=500)",
+    ),
+}
+
+
+def answer() -> Row:
+    """Process against process on one file: planted data p = 64, k = 12, 100,000 rows, until the sources are found."""
+    import numpy as np
+
+    from sigmapca_cli.evaluation.metrics import mcc
+    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.config import DataConfig
+
+    source = build(DataConfig(name="planted", standardise="none"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        np.save(folder / "x.npy", np.concatenate(list(source.blocks())))
+        ours = [
+            *SIGMAPCA,
+            "train",
+            "solver=newton",
+            "data=array",
+            "data.path=x.npy",
+            "data.standardise=none",
+            "k=12",
+        ]
+        functions = {"sigmapca": process(*ours, "--run-dir", "run", "--if-exists", "new", folder=name)}
+        for peer, (imports, fit) in PEERS.items():
+            code = PEER.format(imports=imports, fit=fit)
+            functions[peer] = process(sys.executable, "-c", code, "x.npy", "12", f"{peer}.npy", folder=name)
+
+        def again() -> float:
+            shutil.rmtree(folder / "run", ignore_errors=True)
+            return functions["sigmapca"]()
+
+        found = in_turn({**functions, "sigmapca": again}, 5)
+        scores = {"sigmapca": mcc(Run.open(folder / "run").filters, source.truth.filters)}
+        for peer in PEERS:
+            scores[peer] = mcc(np.load(folder / f"{peer}.npy"), source.truth.filters)
+    return row("time to the answer, s", found, mcc={name: round(float(v), 4) for name, v in scores.items()})
+
+
+BENCHES = {
+    "step": step, "run": whole_run, "sweep": sweep, "memory": memory, "covariance": covariance,
+    "startup": startup, "answer": answer,
+}  # fmt: skip
+
+
+def machine() -> dict[str, object]:
+    """What the numbers were measured on."""
+    import numpy
+    import torch
+
+    return {
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def main() -> None:
+    """Run the benches named, or all; print and store."""
+    names = sys.argv[1:] or list(BENCHES)
+    if unknown := [name for name in names if name not in BENCHES]:
+        sys.exit(f"no bench {unknown[0]}; choose from {', '.join(BENCHES)}")
+    path = HERE / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        found = BENCHES[name]()
+        results[name] = {**found, "machine": machine()}
+        print("  ".join(f"{key}: {value}" for key, value in found.items()), flush=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
