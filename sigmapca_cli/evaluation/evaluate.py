@@ -88,7 +88,8 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
 def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | None) -> Metrics:
     """`mcc`, its chance level, the similarity of each true item, and the Amari distance when square."""
     if truth.kind == "filters":
-        similarity = metrics.cosines(W, truth.filters)
+        # The directions of the components: those of W for PCA, of WΣ⁻¹V where a rotation follows.
+        similarity = metrics.cosines(B, truth.filters)
     if similarity is None:
         return {}
     rows, columns = metrics.match(similarity)

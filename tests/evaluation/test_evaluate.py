@@ -59,6 +59,19 @@ def test_sources_are_matched_by_correlation_whatever_the_encoder_scale_and_order
     assert mixed["truth_similarity"].max() <= expected.max() + 1e-6
 
 
+def test_true_filters_are_compared_with_the_directions_of_the_components_not_with_those_before_a_rotation():
+    generator = np.random.default_rng(2)
+    E = np.linalg.qr(generator.standard_normal((6, 3)))[0]
+    s = generator.laplace(size=(4000, 3))
+    source = Rows(s @ E.T, SimpleNamespace(kind="filters", filters=E, sources=s, mixing=None))
+    values, vectors = np.linalg.eigh(source.covariance()[1])
+    P, sigma = vectors[:, -3:], np.sqrt(values[-3:])
+    ica = evaluate_solution(P, sigma, E / np.sqrt(np.diag(E.T @ source.covariance()[1] @ E)), source)
+    pca = evaluate_solution(P, sigma, None, source)
+    assert ica["mcc"] == pytest.approx(1) and ica["amari"] < 1e-6
+    assert pca["mcc"] < 0.99 and pca["amari"] > 0.01
+
+
 def test_without_a_truth_and_with_a_dead_component(planted):
     _, E, x = planted
     x[:, 9] = 0
