@@ -76,7 +76,7 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def _refuse_occupied(path: Path) -> None:
-    if any(not entry.name.startswith(".owner") for entry in path.iterdir()):
+    if any(not _left_behind(entry.name) for entry in path.iterdir()):
         raise InputError(f"{path}: the run folder is not empty; give another one, or resume that run")
 
 

@@ -243,7 +243,8 @@ def train_log(folder: Path) -> Iterator[None]:
         yield
     except BaseException as problem:
         # To the file only: whoever catches it tells the user.
-        trace = None if isinstance(problem, SigmapcaError) else sys.exc_info()
+        expected = isinstance(problem, SigmapcaError | SystemExit | KeyboardInterrupt)
+        trace = None if expected else sys.exc_info()
         text = f"{type(problem).__name__}: {problem}"
         handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, text, (), trace))
         raise

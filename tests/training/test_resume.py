@@ -143,3 +143,21 @@ def test_killed_between_the_last_step_and_the_evaluation(tmp_path):
         assert (tmp_path / name / "checkpoint.h5").exists() == (every == 240)
         assert end_of(spawn(lambda job=job: quietly(job))) == 0
         assert_same(tmp_path / name, datasets(tmp_path / "whole"))
+
+
+def test_killed_before_the_first_run_file(tmp_path):
+    """What is left then is no run yet: the next start takes the folder."""
+    torch.set_num_threads(1)
+    rng = random.Random(0)
+    for index in range(max(3, torture(0) // 4)):
+        folder = tmp_path / str(index)
+        job = job_in(folder, "steps=2")
+        for _ in range(4):
+            child = spawn(lambda job=job: quietly(job))
+            while not folder.exists():
+                time.sleep(0.0005)
+            time.sleep(rng.uniform(0, 0.03))
+            os.kill(child, signal.SIGKILL)
+            assert end_of(child) in (0, -signal.SIGKILL), sorted(path.name for path in folder.iterdir())
+        assert end_of(spawn(lambda job=job: quietly(job))) == 0
+        assert Run.open(folder).status == "finished"
