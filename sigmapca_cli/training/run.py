@@ -53,6 +53,7 @@ class Work:
 
 def run(job: Job) -> Path:
     """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
+    refuse_ranks()
     with Guard() as guard:
         source = build_source(job.cfg.data)
         with opened(job, source) as begun:
@@ -63,6 +64,15 @@ def run(job: Job) -> Path:
             log.info("solved in %.2f s", time.monotonic() - began)
             complete(begun, *solved)
             return begun.folder
+
+
+def refuse_ranks() -> None:
+    """Under torchrun every process would train the same run again."""
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise InputError(
+            f"WORLD_SIZE={os.environ['WORLD_SIZE']}: a run is one process; start it without torchrun, "
+            "and spread a sweep with hydra/launcher=joblib or slurm"
+        )
 
 
 @contextlib.contextmanager

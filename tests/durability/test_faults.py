@@ -254,3 +254,10 @@ def test_of_fifty_processes_one_gets_the_named_folder(tmp_path):
     assert words.count("done") == 1
     assert set(words) == {"done", "InUse", "InputError"} or set(words) == {"done", "InUse"}
     assert Run.open(tmp_path / "run").status == "finished"
+
+
+def test_under_torchrun_nothing_is_trained_twice(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    ended = outcome(job_in(tmp_path / "run", "steps=2"))
+    assert ended.startswith("InputError") and "torchrun" in ended
+    assert not (tmp_path / "run").exists()
