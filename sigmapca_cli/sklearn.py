@@ -23,8 +23,9 @@ RANK_TOLERANCE = 1e-11
 class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Nonlinear PCA with σ: orthonormal components, identified where linear PCA's are arbitrary.
 
-    Minimises E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², h(z) = a·tanh(z/a), over orthonormal W (p, k), Σ the standard
-    deviations of xW held constant (paper, the nonlinear PCA model). Data is centred, not scaled: put
+    Follows the gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², h(z) = a·tanh(z/a), to where it vanishes, W (p, k) orthonormal,
+    Σ the standard deviations of xW; Σ and the decoder are held constant in the gradient, so the value itself is not
+    what is minimised (paper, the nonlinear PCA model). Data is centred, not scaled: put
     StandardScaler before it if wanted.
 
     Parameters
@@ -34,7 +35,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     line does it. a : scale of the nonlinearity, or "auto" (newton): small for light tails, large for heavy
     ones, per component. nonlinearity, derivative : as in the command line's nonlinearity group; newton has a
     score for most. whiten : whether `transform` divides each component by its standard deviation. max_iter :
-    Newton iterations, or epochs of "sgd" (at least one). tol : largest residual (an angle, in radians) at
+    Newton iterations, or epochs of "sgd" (at least one). tol : largest relative residual (docs/solver.md) at
     which "newton" has converged; "sgd" has a bound of its own. random_state : seed of "sgd"; "newton" uses no
     randomness.
 
