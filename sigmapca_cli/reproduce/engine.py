@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from sigmapca_cli.errors import RunFailed, SigmapcaError
+from sigmapca_cli.errors import RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 
 
@@ -54,6 +54,8 @@ def perform(task: Task) -> Outcome:
     with quiet():
         try:
             folder = str(run(job(task)))
+        except Stopped:
+            raise
         except SigmapcaError as problem:
             return Outcome(task, problem=str(problem), seconds=time.monotonic() - began)
         except Exception as problem:
