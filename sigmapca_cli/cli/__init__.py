@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -16,7 +17,8 @@ def main() -> None:
         from sigmapca_cli.cli.app import app
 
         show_warnings()
-        app()
+        # Not standalone: Typer would print a wrong option or command as four lines.
+        sys.exit(app(standalone_mode=False) or 0)
     except SigmapcaError as problem:
         if debug:
             raise
@@ -40,12 +42,24 @@ def main() -> None:
         )
     except Exception as problem:
         # A fault of ours. It is still one line, with the way to the traceback that a report needs.
+        if hasattr(problem, "format_message"):
+            bad_usage(problem)
         if debug:
             raise
         fail(
             f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
             1,
         )
+
+
+def bad_usage(problem: Any) -> None:
+    """One line for what Typer refuses; its exceptions have no public name, so they are known by their methods."""
+    message, context = problem.format_message(), getattr(problem, "ctx", None)
+    if context is not None and message == context.get_help():  # no command at all: the help itself
+        problem.show()
+        sys.exit(problem.exit_code)
+    command = "sigmapca" if context is None else context.command_path
+    fail(f"{message.rstrip('.')} (see `{command} -h`)", problem.exit_code)
 
 
 def fail(message: str, status: int) -> None:

@@ -72,8 +72,8 @@ def pairwise(runs: list) -> dict:
     from sigmapca_cli.evaluation.agreement import agreement, rotation_between, rotation_matches
 
     a, b = runs
-    match = agreement(a.filters, b.filters)
-    R, residual = rotation_between(a.filters, b.filters)
+    match = agreement(a.directions, b.directions)
+    R, residual = rotation_between(a.directions, b.directions)
     rows = []
     for i, matches in enumerate(rotation_matches(R)):
         j = int(match.partner[i])
@@ -82,7 +82,7 @@ def pairwise(runs: list) -> dict:
                 "component": i + 1,
                 "partner": j + 1 if j >= 0 else None,
                 "cosine": None if j < 0 else float(match.per_component[i]),
-                "sigma": [float(a.sigma[i]), float(b.sigma[j]) if j >= 0 else None],
+                "sigma": [float(a.spreads[i]), float(b.spreads[j]) if j >= 0 else None],
                 "rotation": [[int(column) + 1, float(value)] for column, value in matches],
             }
         )
@@ -128,22 +128,22 @@ def draw(runs: list, found, folder: Path) -> list[Path]:
     if len(runs) != 2:
         return written
     a, b = runs
-    match = agreement(a.filters, b.filters)
+    match = agreement(a.directions, b.directions)
     rows = np.flatnonzero(match.partner >= 0)
     columns = match.partner[rows]
-    signs = np.sign(np.sum(a.filters[:, rows] * b.filters[:, columns], axis=0))
+    signs = np.sign(np.sum(a.directions[:, rows] * b.directions[:, columns], axis=0))
     count, per_row = len(rows), 8
     blocks, sigmas = [], []
     for start in range(0, count, per_row):
         part = slice(start, start + per_row)
-        blocks += [a.filters[:, rows[part]], b.filters[:, columns[part]] * signs[part]]
-        sigmas += [a.sigma[rows[part]], b.sigma[columns[part]]]
+        blocks += [a.directions[:, rows[part]], b.directions[:, columns[part]] * signs[part]]
+        sigmas += [a.spreads[rows[part]], b.spreads[columns[part]]]
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
     grid = plot_filters(
         np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=min(per_row, count)
     )
     written += save(grid, folder / "matched")
-    R, _ = rotation_between(a.filters, b.filters)
+    R, _ = rotation_between(a.directions, b.directions)
     return written + save(plot_rotation(R), folder / "rotation")
 
 
@@ -155,7 +155,7 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
     from sigmapca_cli.evaluation.stability import stability as clustered
 
     opened = open_runs(runs)
-    found = clustered([run.filters for run in opened])
+    found = clustered([run.directions for run in opened])
     rows = [
         {
             "cluster": c + 1,
@@ -165,7 +165,7 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
             "reproducible": bool(found.reproducible[c]),
             "run": short_run_name(opened[int(found.source[c][0])]),
             "component": int(found.source[c][1]) + 1,
-            "sigma": float(opened[int(found.source[c][0])].sigma[int(found.source[c][1])]),
+            "sigma": float(opened[int(found.source[c][0])].spreads[int(found.source[c][1])]),
         }
         for c in range(len(found.index))
     ]
@@ -187,12 +187,14 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
             f"\n{good} of {len(rows)} components come back in {len(opened)} runs (mean index {found.mean:.3f})"
         )
     if output:
-        from sigmapca_cli.figures.agreement import plot_stability
+        from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
         from sigmapca_cli.figures.filters import plot_filters
         from sigmapca_cli.figures.save import save
 
         folder, shape = Path(output), opened[0].patch_shape
         paths = save(plot_stability(found), folder / "stability")
         centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")
-        for path in paths + save(centres, folder / "centres"):
+        paths += save(centres, folder / "centres")
+        similarity = plot_similarity([run.directions for run in opened], found)
+        for path in paths + save(similarity, folder / "similarity"):
             print(path)

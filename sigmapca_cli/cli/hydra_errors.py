@@ -27,6 +27,15 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    nameless = next(
+        (given for given in overrides if not given.strip() or given.lstrip("+~")[:1] == "="), None
+    )
+    if nameless is not None:
+        return f"{nameless!r}: an override is key=value"
+    if type(problem).__name__ in ("ParserError", "ScannerError"):  # of YAML, whose text names file and line
+        return f"cannot be read as YAML: {problem}"
+    if "Only one of --run, --multirun, --cfg, --info" in str(problem):
+        return "-m, --cfg and --info exclude each other: give one of them"
     if not isinstance(problem, (HydraException, OmegaConfBaseException)):
         return None
     text = chain(problem)
@@ -39,16 +48,25 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
 
 def missing_option(text: str, overrides: list[str]) -> str | None:
     """`model=nlpcaa`, or a primary config that does not exist."""
-    match = re.search(r"Could not find '([\w-]+)/([^']+)'", text)
+    match = re.search(r"Could not find '([^']+)/([^'/]+)'", text)
     if match:
         group, option = match.groups()
         choices = groups().get(group, [])
         listed = f" (choices: {', '.join(choices)})" if 0 < len(choices) <= 12 else ""
-        more = "; `sigmapca models` lists them" if group == "model" else ""
+        more = {
+            "model": "; `sigmapca models` lists them",
+            "hydra/launcher": "; its plugin is not installed (pip install 'sigmapca-cli[cluster]')",
+            "hydra/sweeper": "; its plugin is not installed",
+        }.get(group, "")
         return f"{group}={option}: no such choice{nearest(option, choices)}{listed}{more}"
     match = re.search(r"Cannot find primary config '([^']+)'", text)
     if match:
         return f"--config-name {match[1]}: no such file in the configuration folder"
+    match = re.search(r"Primary config (?:module|directory)[^']*'([^']+)' not found", text)
+    if match:
+        return (
+            f"--config-path: no folder {match[1]}; give an absolute path, or add a folder with --config-dir"
+        )
     match = re.search(r"Additional config directory '([^']+)' not found", text)
     return f"--config-dir {match[1]}: no such folder" if match else None
 
@@ -96,8 +114,22 @@ def wrong_type(text: str, overrides: list[str]) -> str | None:
 def bad_syntax(text: str, overrides: list[str]) -> str | None:
     """What the override grammar cannot read."""
     match = re.search(r"Error parsing override '([^']*)'", text)
-    if not match:
+    if not match and not re.search(r"override_grammar", text):
         return None
-    if "=" not in match[1]:
-        return f"{match[1]}: an override is key=value{nearest(match[1], groups())}"
-    return f"{match[1]}: cannot be read; put values with special characters in quotes: \"key='value'\""
+    # Where the grammar names a fragment only, it is the one override that cannot be parsed alone.
+    given = match[1] if match else next((o for o in overrides if unreadable(o)), text.splitlines()[0])
+    if "=" not in given:
+        return f"{given}: an override is key=value{nearest(given, groups())}"
+    return f"{given}: cannot be read; put values with special characters in quotes: \"key='value'\""
+
+
+def unreadable(override: str) -> bool:
+    """Whether Hydra's grammar refuses this override."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return True
+    return False

@@ -93,6 +93,10 @@ def run_job(
     from sigmapca_cli.config import register
 
     register()
+    if "hydra/launcher=slurm" in overrides:
+        from sigmapca_cli.launchers import slurm
+
+        slurm.register()
     # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     before = sys.argv

@@ -37,6 +37,7 @@ def show(
     scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]
     if scalars:
         console.print("  ".join(scalars), highlight=False)
-    if found.filters is not None and found.sigma is not None and filters:
+    W, sigma = found.directions, found.spreads
+    if W is not None and sigma is not None and filters:
         console.print()
-        print_filters(found.filters, found.sigma, found.patch_shape, console, filters)
+        print_filters(W, sigma, found.patch_shape, console, filters)

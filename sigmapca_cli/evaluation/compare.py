@@ -57,7 +57,7 @@ def compare(runs: Sequence[Any]) -> Comparison:
     for run in runs:
         if run.filters is None:
             raise InputError(f"{run.name}: this run has no filters yet (status {run.status})")
-    filters = [np.asarray(run.filters, dtype=np.float64) for run in runs]
+    filters = [np.asarray(getattr(run, "directions", run.filters), dtype=np.float64) for run in runs]
     alike = len({len(W) for W in filters}) == 1
     return Comparison(
         names=[run.name for run in runs],

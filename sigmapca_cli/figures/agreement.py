@@ -129,6 +129,30 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
     return figure
 
 
+def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str = "") -> Figure:
+    """|cos| between all components of all runs, sorted by cluster: reproducible clusters are bright squares."""
+    from sigmapca_cli.evaluation.metrics import cosines
+
+    pooled, labels = np.hstack([np.asarray(W) for W in filters]), np.concatenate(found.labels)
+    order = np.argsort(labels, kind="stable")
+    figure = new_figure(5.4, 4.6)
+    axes = figure.add_subplot()
+    image = axes.imshow(cosines(pooled[:, order], pooled[:, order]), cmap="cividis", vmin=0, vmax=1)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(labels))]) - 0.5
+    middle = (edges[:-1] + edges[1:]) / 2
+    shown = slice(None, None, -(-len(middle) // 16))
+    axes.set_xticks(middle[shown], np.arange(1, len(middle) + 1)[shown], fontsize=7)
+    axes.set_yticks(middle[shown], np.arange(1, len(middle) + 1)[shown], fontsize=7)
+    axes.set_xlabel("cluster", fontsize=8)
+    axes.set_ylabel("cluster", fontsize=8)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label("|cos|", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
 def _component_axes(axes: Axes, rows: int, columns: int) -> None:
     """Components numbered from 1, about eight labels an axis."""
     for count, set_ticks in ((columns, axes.set_xticks), (rows, axes.set_yticks)):

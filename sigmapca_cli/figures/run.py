@@ -53,7 +53,8 @@ def _draw(name: str, run: Any, source: Any) -> Figure | None:
 
 def _filters(run: Any) -> Figure:
     shape = run.patch_shape
-    return plot_filters(run.filters, run.sigma, None if shape is None else tuple(shape), _title(run))
+    W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
+    return plot_filters(W, sigma, None if shape is None else tuple(shape), _title(run))
 
 
 def _curves(run: Any) -> Figure | None:
@@ -87,7 +88,7 @@ def _scatter(run: Any, source: Any) -> Figure | None:
     truth = None if source.truth is None else source.truth.filters
     if truth is None and source.truth is not None and source.truth.mixing is not None:
         truth = source.truth.mixing
-    return plot_scatter(x, {"linear PCA": pca, _title(run): run.filters}, truth)
+    return plot_scatter(x, {"linear PCA": pca, _title(run): getattr(run, "directions", run.filters)}, truth)
 
 
 def _title(run: Any) -> str:

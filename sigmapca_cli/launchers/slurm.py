@@ -66,7 +66,11 @@ class Launcher(SlurmLauncher):
         print(f"SLURM job {array}: {len(jobs)} jobs, logs in {logs.parent}", flush=True)
         print(f"job ids: {' '.join(str(job.job_id) for job in jobs)}", flush=True)
         if not self.detach:
-            watch(array, sweep)
+            try:
+                watch(array, sweep)
+            except KeyboardInterrupt:
+                print(f"\nthe jobs go on; `scancel {array}` ends them", flush=True)
+                raise
         return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in jobs]
 
     def submit(self, job_overrides: Sequence[Sequence[str]], first: int) -> list[Any]:

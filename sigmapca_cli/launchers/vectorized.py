@@ -17,7 +17,6 @@ from omegaconf import open_dict
 
 from sigmapca_cli.errors import SigmapcaError
 
-
 # Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
 TARGET = "hydra_plugins.sigmapca.VectorizedLauncher"
 

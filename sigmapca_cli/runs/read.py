@@ -143,6 +143,23 @@ class Run:
     def rotation(self) -> np.ndarray | None:
         return self.array("rotation")
 
+    @property
+    def directions(self) -> np.ndarray | None:
+        """(p, k) what each component projects on: the filters, or with a second rotation (linear ICA) the columns
+        of the encoder, normalised; W alone is then only the first layer.
+        """
+        if self.rotation is None or self.encoder is None:
+            return self.filters
+        return self.encoder * self.spreads
+
+    @property
+    def spreads(self) -> np.ndarray | None:
+        """(k,) the std of the projections on `directions`: σ, or 1/‖b‖ for a unit-variance component xb."""
+        if self.rotation is None or self.encoder is None:
+            return self.sigma
+        norm = np.linalg.norm(self.encoder, axis=0)
+        return np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+
     @cached_property
     def mean(self) -> np.ndarray | None:
         return self.array("mean")

@@ -29,6 +29,17 @@ CASES = [
     (["--resume", "nothing"], "nothing"),
     (["data.patch=-3"], "data.patch"),
     (["experiment=nowhere"], "experiment=nowhere"),
+    (["batch_size=1"], "batch_size=1"),
+    (["=3"], "key=value"),
+    ([""], "key=value"),
+    (["a=[1,2"], "a=[1,2: cannot be read"),
+    (["~data"], "~data: nothing can be removed"),
+    (["~a"], "~a: nothing can be removed"),
+    (["a=${nowhere}"], "nowhere"),
+    (["hydra/launcher=nowhere"], "hydra/launcher=nowhere: no such choice; its plugin is not installed"),
+    (["--config-path", "nowhere"], "--config-path"),
+    (["--config-path", "/nowhere"], "--config-path"),
+    (["--info", "config", "-m"], "exclude each other"),
 ]
 
 
@@ -43,10 +54,17 @@ def test_one_line_and_status_2(sigmapca, tmp_path, arguments, expected):
 
 
 def test_unknown_command_and_option(sigmapca):
-    for arguments in (["trian"], ["train", "--strickt"]):
+    for arguments in (
+        ["trian"],
+        ["train", "--strickt"],
+        ["runs", "--sort"],
+        ["transform", "last"],
+        ["show", "a", "b"],
+    ):
         result = sigmapca(*arguments)
         assert result.returncode == 2
-        assert "Traceback" not in result.stderr
+        assert result.stderr.startswith("sigmapca: ") and len(result.stderr.splitlines()) == 1
+        assert "-h`" in result.stderr
 
 
 def test_debug_shows_the_traceback(sigmapca):
@@ -68,3 +86,11 @@ def test_run_dir_is_never_overwritten(sigmapca, tmp_path, small):
     result = sigmapca("train", *small, "steps=10", "--run-dir", "mine")
     assert result.returncode == 2 and "not empty" in result.stderr
     assert [f.name for f in folder.iterdir()] == ["precious"]
+
+
+def test_a_broken_file_of_ones_own_is_named_with_its_line(sigmapca, tmp_path):
+    (tmp_path / "own" / "experiment").mkdir(parents=True)
+    (tmp_path / "own" / "experiment" / "mine.yaml").write_text("a: [1\n")
+    result = sigmapca("train", "--config-dir", "own", "experiment=mine")
+    assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
+    assert "mine.yaml" in result.stderr and "line 2" in result.stderr

@@ -127,3 +127,16 @@ def test_show_plot_export_last(world):
         assert archive["filters"].shape == (16, 4)
     assert "nlpca" in world("models").stdout
     assert "did you mean nlpca" in world("models", "nlpc", status=2).stderr
+
+
+def test_linear_ica_is_shown_and_compared_by_its_unmixing(world):
+    from sigmapca_cli.runs.read import Run
+
+    world("train", *DATA, "model=fastica", "k=4", "--run-dir", "outputs/ica")
+    run = Run.open(world.folder / "outputs" / "ica")
+    np.testing.assert_allclose(np.linalg.norm(run.directions, axis=0), 1, atol=1e-12)
+    np.testing.assert_allclose(run.directions, run.encoder * run.spreads)
+    assert not np.allclose(run.directions, run.filters)
+    sweep = next((world.folder / "outputs" / "sweeps").iterdir())
+    pair = json.loads(world("compare", str(sweep / "0"), "outputs/ica", "--json").stdout)["pair"]
+    assert pair["mean"] > 0.98  # nonlinear PCA finds the same sources; W of linear ICA would not match them
