@@ -51,7 +51,7 @@ def quoted(key: str, value: str) -> str:
 class Ended:
     """How the job of this process ended, where Hydra would have printed its own words about it."""
 
-    problem: SigmapcaError | None = None
+    problem: Exception | None = None
 
 
 ended = Ended()
@@ -69,7 +69,7 @@ def guarded(task: Callable, cfg: Any) -> Any:
     if HydraConfig.get().mode == RunMode.RUN:
         try:
             return task(cfg)
-        except SigmapcaError as problem:
+        except Exception as problem:
             if os.environ.get("SIGMAPCA_DEBUG"):
                 raise
             ended.problem = problem

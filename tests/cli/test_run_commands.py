@@ -132,7 +132,7 @@ def test_show_plot_export_last(world):
 def test_linear_ica_is_shown_and_compared_by_its_unmixing(world):
     from sigmapca_cli.runs.read import Run
 
-    world("train", *DATA, "model=fastica", "k=4", "--run-dir", "outputs/ica")
+    world("train", *DATA, "model=lica_two_step", "a=3", "steps=800", "k=4", "--run-dir", "outputs/ica")
     run = Run.open(world.folder / "outputs" / "ica")
     np.testing.assert_allclose(np.linalg.norm(run.directions, axis=0), 1, atol=1e-12)
     np.testing.assert_allclose(run.directions, run.encoder * run.spreads)
