@@ -96,7 +96,8 @@ class Stage:
     def unstable(self, point: Point) -> Array | None:
         """A direction that leaves this stationary point, if it is unstable and k small enough for the
         spectrum."""
-        if point.H.shape[0] * (point.H.shape[0] - 1) // 2 > steps.LARGEST_EIGEN:
+        pairs = point.H.shape[0] * (point.H.shape[0] - 1) // 2
+        if pairs == 0 or pairs > steps.LARGEST_EIGEN:
             return None
         # a subset, solved loosely, shows strong instability only
         bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE

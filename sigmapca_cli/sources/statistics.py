@@ -10,6 +10,9 @@ from sigmapca_cli.errors import InputError
 
 Array = NDArray[np.float64]
 
+LARGEST, SMALLEST = 1e36, 1e-36
+"""Means and scales that float32 holds with room to spare."""
+
 
 @dataclass
 class Moments:
@@ -40,9 +43,11 @@ def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
     """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact."""
     shift = block[0].astype(np.float64)
     x = block.astype(np.float64) - shift
-    mean = x.mean(axis=0)
-    x -= mean
-    second = np.einsum("ij,ij->j", x, x) if diagonal else x.T @ x
+    # Squares above 1e308 become infinite; `standardisation` refuses them in words.
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = x.mean(axis=0)
+        x -= mean
+        second = np.einsum("ij,ij->j", x, x) if diagonal else x.T @ x
     return Moments(len(x), mean + shift, second / len(x))
 
 
@@ -62,6 +67,14 @@ def constant_features(mean: Array, variance: Array) -> NDArray[np.bool_]:
     return variance <= (8 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
 
 
+def refuse(bad: NDArray[np.bool_], how: str) -> None:
+    """Refuse features that float32 rows cannot hold."""
+    if bad.any():
+        raise InputError(
+            f"the values of feature {int(bad.argmax())}, counted from 0, are too {how} by a constant"
+        )
+
+
 def standardisation(
     mean: Array, variance: Array, standardise: str, epsilon: float | None, relative_epsilon: float
 ) -> tuple[Array, NDArray[np.bool_]]:
@@ -71,6 +84,8 @@ def standardisation(
     `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows.
     Constant features get scale 1 when ε is 0, and their rows are exactly 0.
     """
+    # An infinite or missing variance comes from squares above 1e308.
+    refuse(~(np.maximum(np.abs(mean), np.sqrt(variance)) < LARGEST), "large: divide the data")
     constant = constant_features(mean, variance)
     if standardise == "none":
         return np.ones_like(mean), constant
@@ -78,6 +93,7 @@ def standardisation(
         epsilon = 0.0 if constant.all() else relative_epsilon * float(variance[~constant].mean())
     scale = np.sqrt(np.where(constant, 0.0, variance) + epsilon)
     scale[scale == 0] = 1.0
+    refuse(scale < SMALLEST, "small: multiply the data")
     return scale, constant
 
 

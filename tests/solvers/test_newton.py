@@ -205,3 +205,8 @@ def test_unusable_components_are_refused():
         solve(Y * [1, 1, 0])
     with pytest.raises(InputError, match="NaN"):
         solve(np.where(Y > 2, np.nan, Y))
+
+
+def test_one_component_has_no_pair_to_turn():
+    result = solve(np.random.default_rng(0).laplace(size=(500, 1)), a=4.0)
+    assert result.converged and result.R.tolist() == [[1.0]] and not result.notes

@@ -136,3 +136,13 @@ def test_k_that_does_not_fit_is_refused_with_both_numbers(k, message):
 def test_one_sample_is_refused():
     with pytest.raises(InputError, match="1 sample: at least 2"):
         MemorySource("t", np.ones((1, 3)), Standardisation())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("size", "words"), [(1e300, "too large"), (1e100, "too large"), (1e-160, "too small")]
+)
+def test_values_beyond_float32_are_refused_without_warnings(size, words):
+    moments = block_moments(np.array([[1.0, size], [2.0, -size]]), diagonal=True)
+    with pytest.raises(InputError, match=f"feature 1, counted from 0, are {words}"):
+        standardisation(moments.mean, moments.second, "feature", None, 0.0)
