@@ -79,6 +79,15 @@ def guarded(task: Callable, cfg: Any) -> Any:
     return in_sweep(task, cfg)
 
 
+def register_launcher(overrides: list[str]) -> None:
+    """Make a launcher of ours known to Hydra where it is asked for: slurm needs submitit, which is an extra."""
+    import importlib
+
+    for name in ("slurm", "vectorized"):
+        if f"hydra/launcher={name}" in overrides:
+            importlib.import_module(f"sigmapca_cli.launchers.{name}").register()
+
+
 def run_job(
     task: Callable,
     overrides: list[str],
@@ -93,10 +102,7 @@ def run_job(
     from sigmapca_cli.config import register
 
     register()
-    if "hydra/launcher=slurm" in overrides:
-        from sigmapca_cli.launchers import slurm
-
-        slurm.register()
+    register_launcher(overrides)
     # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     before = sys.argv

@@ -111,14 +111,6 @@ def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path)
     from sigmapca_cli.cli.job import run_job
     from sigmapca_cli.cli.places import conf_folder
 
-    if is_slurm(overrides):
-        from sigmapca_cli.launchers import slurm
-
-        slurm.register()
-    if value_of(overrides, "hydra/launcher") == "vectorized":
-        from sigmapca_cli.launchers import vectorized
-
-        vectorized.register()
     conf, flags = from_snapshots(conf_folder(), flags, folder)
     try:
         run_job(task, overrides, flags, conf=conf)
