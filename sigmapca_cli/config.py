@@ -130,6 +130,11 @@ class Config:
         within("epochs", self.epochs, 0, open_low=True)
         within("steps", self.steps, 1)
         within("batch_size", self.batch_size, 1)
+        if self.batch_size == 1 and self.model.kind == "trained":
+            by_batch = self.model.centring == "batch" or self.sigma.name in ("ema", "batch")
+            if by_batch and self.solver.name == "stochastic":
+                # Centred on itself one row is zero: every loss would be 0 and nothing would be learned.
+                raise InputError("batch_size=1: one row has no variance; give at least 2")
         within("lr", self.lr, 0, open_low=True)
         within("threads", self.threads, 1, 4096)
         within("log_every", self.log_every, 1)

@@ -31,8 +31,16 @@ def job_of(composed: Any) -> Job:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    plain: Any = OmegaConf.to_container(composed, resolve=True)
+    if HydraConfig.initialized():
+        # Unresolved: `a=${nowhere}` is itself read as an interpolation.
+        refuse_removal(OmegaConf.to_container(HydraConfig.get().overrides.task))
+    try:
+        plain: Any = OmegaConf.to_container(composed, resolve=True)
+    except OmegaConfBaseException as problem:
+        key = f"{problem.full_key}: " if problem.full_key else ""
+        raise InputError(f"{key}{str(problem).splitlines()[0]}; name an existing key in ${{…}}") from None
     refuse_unknown(plain)
     cfg: Any = OmegaConf.to_object(composed)
     if not isinstance(cfg, Config):
@@ -44,3 +52,10 @@ def job_of(composed: Any) -> Job:
         if hydra.mode == RunMode.MULTIRUN:
             folder = Path(hydra.runtime.output_dir)
     return Job(cfg, OmegaConf.to_yaml(composed, resolve=True), plain, overrides, folder)
+
+
+def refuse_removal(overrides: Any) -> None:
+    """Refuse `~data`: the schema's default would take its place, and other data than the user thinks be trained on."""
+    for override in overrides:
+        if override.startswith("~"):
+            raise InputError(f"{override}: nothing can be removed; give {override[1:].split('=')[0]}=VALUE")

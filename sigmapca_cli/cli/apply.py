@@ -21,7 +21,7 @@ INPUT = typer.Argument(..., metavar="INPUT", help="npy, npz, csv, tsv, h5, parqu
 OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`) or csv, by its suffix.")
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
-FORCE = typer.Option(False, "--force", help="Replace OUTPUT when it exists.")
+FORCE = typer.Option(False, "--force", help="Replace the file when it exists.")
 ROWS = 8192
 
 
@@ -46,11 +46,13 @@ def reconstruct(
 def export(
     run: str = RUN,
     output: str = typer.Argument(..., metavar="FILE", help="NAME.npz, NAME.safetensors or NAME.onnx."),
+    force: bool = FORCE,
 ) -> None:
     """Write the file."""
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.export import export as exported
 
+    refuse_existing(output, force)
     print(exported(open_run(run), output))
 
 
@@ -62,6 +64,14 @@ def maps(name: str) -> Any:
     return affine(solution_arrays(open_run(name)))
 
 
+def refuse_existing(output: str, force: bool) -> None:
+    """What stands under the name of the output may be the user's data."""
+    from sigmapca_cli.errors import InputError
+
+    if Path(output).exists() and not force:
+        raise InputError(f"{output}: exists; give another name, or --force to replace it")
+
+
 def stream(
     input: str, output: str, wide: int, out_wide: int, function: Any, which: tuple, force: bool
 ) -> None:
@@ -71,8 +81,7 @@ def stream(
     from sigmapca_cli.sources.config import DataConfig
 
     target = Path(output)
-    if target.exists() and not force:
-        raise InputError(f"{output}: exists; give another name, or --force to replace it")
+    refuse_existing(output, force)
     source = build(DataConfig(name="array", path=input, standardise="none", key=which[0], dataset=which[1]))
     if source.p != wide:
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {wide}")

@@ -62,11 +62,9 @@ def missing_option(text: str, overrides: list[str]) -> str | None:
     match = re.search(r"Cannot find primary config '([^']+)'", text)
     if match:
         return f"--config-name {match[1]}: no such file in the configuration folder"
-    match = re.search(r"Primary config (?:module|directory)[^']*'([^']+)' not found", text)
+    match = re.search(r"Primary config (?:module|directory) ?('[^']+')? ?not found", text)
     if match:
-        return (
-            f"--config-path: no folder {match[1]}; give an absolute path, or add a folder with --config-dir"
-        )
+        return f"--config-path: no such folder{' as ' + match[1] if match[1] else ''}; give an absolute path"
     match = re.search(r"Additional config directory '([^']+)' not found", text)
     return f"--config-dir {match[1]}: no such folder" if match else None
 

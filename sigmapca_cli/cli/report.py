@@ -23,6 +23,11 @@ def report(
     """Write the file and say where it is."""
     from pathlib import Path
 
+    from sigmapca_cli.errors import InputError
+
+    # An older report is replaced without asking; data whose name was given by mistake must not be.
+    if output and Path(output).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{output}: a report is an HTML file; give a name that ends in .html")
     from sigmapca_cli.report.build import write_report
     from sigmapca_cli.runs.find import shortened
 
