@@ -18,7 +18,10 @@ def main() -> None:
 
         show_warnings()
         # Not standalone: Typer would print a wrong option or command as four lines.
-        sys.exit(app(standalone_mode=False) or 0)
+        status = app(standalone_mode=False) or 0
+        if status == 130:  # Typer's own answer to Ctrl-C, which says nothing
+            raise KeyboardInterrupt
+        sys.exit(status)
     except SigmapcaError as problem:
         if debug:
             raise

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -84,6 +85,8 @@ def select(
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs
 
+    if folder and not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder")
     rows = [listed(row) for row in find_runs(folder)]
     names = list(dict.fromkeys([*COLUMNS, "folder", "error", *(name for row in rows for name in row)]))
     wanted = [name.strip() for name in columns.split(",")] if columns else list(COLUMNS)

@@ -9,6 +9,10 @@ from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPEL
 GAUSSIAN = "look Gaussian"
 
 
+WIDE = 1.5
+"""Ratio of σ from which on the variances of a group are not called similar."""
+
+
 def explain(certificate: Certificate) -> list[str]:
     """Sentences, components numbered from 1: how many axes are identified, and for every other group why not.
 
@@ -85,6 +89,8 @@ def _variances(certificate: Certificate, group: list[int]) -> str:
     spread = (
         f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
     )
+    if sigma.max() > WIDE * sigma.min():  # a chain of alike neighbours whose ends are not alike
+        return f"have variances that differ ({spread})"
     equal = max(free) <= norm.isf(certificate.level / 2)
     return f"have {'equal' if equal else 'similar'} variance ({spread})"
 

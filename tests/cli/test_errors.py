@@ -94,3 +94,9 @@ def test_a_broken_file_of_ones_own_is_named_with_its_line(sigmapca, tmp_path):
     result = sigmapca("train", "--config-dir", "own", "experiment=mine")
     assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
     assert "mine.yaml" in result.stderr and "line 2" in result.stderr
+
+
+def test_runs_of_a_folder_that_is_not_there(sigmapca):
+    result = sigmapca("runs", "nowhere")
+    assert (result.returncode, result.stderr) == (2, "sigmapca: nowhere: no such folder\n")
+    assert sigmapca("runs").returncode == 0
