@@ -105,7 +105,7 @@ class Config:
     threads: int | None = None  # of torch; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
     keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
-    tol: float = 2e-2  # relative tangent gradient under which a run counts as converged
+    tol: float = 2e-2  # converged: relative tangent gradient and change of the filters in an epoch below this
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs

@@ -52,10 +52,7 @@ class Saver:
     def save(self, trainer: Any, *, trained: bool = False) -> None:
         """Write the trainer's state aside and replace the last one; `trained` when no step is to follow."""
         self.last = time.monotonic()
-        tensors: dict[str, np.ndarray] = {
-            "generator": trainer.generator.get_state().numpy(),
-            "filter_change": np.array(trainer.filter_change),
-        }
+        tensors: dict[str, np.ndarray] = {"generator": trainer.generator.get_state().numpy()}
         for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
             tensors |= {f"{prefix}/{name}": value.detach().cpu().numpy() for name, value in group.items()}
         if trainer.losses:
@@ -79,7 +76,7 @@ def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
     def part(prefix: str) -> dict[str, np.ndarray]:
         return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
-    meta = {**meta, "losses": tensors.get("losses"), "filter_change": float(tensors["filter_change"])}
+    meta = {**meta, "losses": tensors.get("losses")}
     return Saved(int(meta["step"]), part("state/"), part("slots/"), tensors["generator"], meta)
 
 
@@ -92,7 +89,6 @@ def restore(trainer: Any, saved: Saved) -> None:
 
     trainer.state, trainer.slots, trainer.step = tensors(saved.state), tensors(saved.slots), saved.step
     trainer.generator.set_state(torch.from_numpy(np.array(saved.generator)))
-    trainer.filter_change = saved.meta["filter_change"]
     losses = saved.meta.get("losses")
     trainer.losses = [] if losses is None else list(torch.from_numpy(np.array(losses)).to(device))
 

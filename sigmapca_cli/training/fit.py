@@ -140,7 +140,7 @@ def hooks(
         if cfg.stop != "tol" or trainer.position[1] != 0:
             return False
         gradient = relative_gradient(trainer.method, trainer.state, source, rows=16_384)
-        return float(gradient.mean()) < cfg.tol
+        return settled(float(gradient.mean()), trainer, cfg)
 
     return Hooks(log, truth_measure(trainer.method, source), finished=finished)
 
@@ -169,6 +169,14 @@ def stop(
     )
 
 
+def settled(gradient: float, trainer: Trainer, cfg: Any) -> bool:
+    """Converged: the relative gradient and the change of the filters over the last epoch are both under tol.
+
+    The gradient alone is small at unstable points too, such as the principal axes that a run starts from.
+    """
+    return gradient < cfg.tol and trainer.change() < cfg.tol
+
+
 def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     """The solution in its final order and signs, with the evidence for its convergence."""
     cfg: Any = trainer.cfg
@@ -184,9 +192,9 @@ def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     facts: Facts = {
         "relative_gradient": mean,
         "relative_gradient_per_component": gradient.cpu().numpy()[solution.order],
-        "converged": mean < cfg.tol,
+        "converged": settled(mean, trainer, cfg),
         "steps": trainer.step,
-        "filter_change": trainer.filter_change,
+        "filter_change": trainer.change(),
         **solution.extra,
     }
     return solution, facts

@@ -16,7 +16,7 @@ from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import FusedStep, covers
 
 # Names among the slots that belong to the loop, not to the optimizer.
-EPOCH_START, EPOCH_LOSS, BEST = "epoch.W", "epoch.loss", "best."
+EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, BEST = "epoch.W", "epoch.before", "epoch.loss", "best."
 
 Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
@@ -49,7 +49,6 @@ class Trainer:
     step: int = 0
     slots: dict[str, Tensor] = field(default_factory=dict)
     losses: list[Tensor] = field(default_factory=list)
-    filter_change: float = math.nan
 
     def __post_init__(self) -> None:
         cfg = self.cfg
@@ -94,6 +93,8 @@ class Trainer:
     def begin_epoch(self) -> None:
         """Refresh what is exact over the data, and remember where the filters are."""
         self.method.begin_epoch(self.state, self.covariance)
+        if EPOCH_START in self.slots:
+            self.slots[EPOCH_BEFORE] = self.slots[EPOCH_START]
         self.slots[EPOCH_START] = self.state[self.method.trained].detach().clone()
 
     def advance(self, batch: Batch) -> None:
@@ -120,14 +121,19 @@ class Trainer:
         values = {"loss": window.mean(0), **self.hooks.measure(self.state)}
         self.keep(window, ended)
         if ended:
-            self.filter_change = self.change()
-            values["filter_change"] = np.asarray(self.filter_change)
+            values["filter_change"] = np.asarray(self.change())
         self.hooks.log(np.array([self.step]), {k: np.asarray(v)[None] for k, v in values.items()})
 
     def change(self) -> float:
-        """Largest 1 − |cos| between a filter now and at the start of this epoch."""
+        """Largest 1 − |cos| between a filter now and an epoch ago; NaN before a whole epoch has passed.
+
+        A last epoch that is cut short is counted together with the one before it.
+        """
+        start = self.slots.get(EPOCH_START if self.position[1] == 0 else EPOCH_BEFORE)
+        if start is None:
+            return math.nan
         W = self.state[self.method.trained]
-        cosine = torch.nn.functional.cosine_similarity(W, self.slots[EPOCH_START].to(W), dim=-2)
+        cosine = torch.nn.functional.cosine_similarity(W, start.to(W), dim=-2)
         return float(1 - cosine.abs().min())
 
     def keep(self, window: np.ndarray, ended: bool) -> None:

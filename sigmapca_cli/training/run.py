@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import sys
 import time
@@ -165,7 +166,8 @@ def complete(begun: Work, solution: Solution, facts: dict[str, Any]) -> None:
     if not facts["converged"]:
         longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
         message = (
-            f"not converged: relative gradient {facts['relative_gradient']:.2g} where tol={cfg.tol:g}; "
+            f"not converged: relative gradient {facts['relative_gradient']:.2g}, filters moved by "
+            f"{facts.get('filter_change', math.nan):.2g} in the last epoch, where tol={cfg.tol:g}; "
             f"train longer ({longer}), or lower lr"
         )
         if cfg.strict:

@@ -121,3 +121,9 @@ def test_the_loss_does_not_rank_solutions(train, tmp_path):
     truth, wrong = at_truth.metrics["loss"][-1], converged.metrics["loss"][-1]
     print(f"loss of the true axes {truth:.4f}, of what training converges to {wrong:.4f}")
     assert truth < wrong
+
+
+def test_a_small_gradient_at_the_start_is_no_convergence(train):
+    # The principal axes are a stationary point, of the wrong kind: their gradient is small before any step.
+    run = train("data=planted", "k=12", "steps=1", "lr=1e-9")
+    assert run.evaluation["relative_gradient"] < 0.02 and not run.evaluation["converged"]
