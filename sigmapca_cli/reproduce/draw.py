@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ def mosaic(W: Array, patch_shape: tuple[int, int, int], columns: int | None = No
 
 def caption(axes: Axes, index: int, text: str, width: int) -> None:
     """(a) and what is shown, below the panel."""
-    letter = f"({LETTERS[index]}) " if not text[:1].isdigit() else ""
+    # Rows of a table bring their own numbers, and there are more of them than letters to use.
+    letter = "" if re.match(r"\d+: ", text) else f"({LETTERS[index]}) "
     lines = [textwrap.fill(line, width) for line in (letter + text).split("\n")]
     axes.set_xlabel("\n".join(lines), fontsize=8, labelpad=3)
 

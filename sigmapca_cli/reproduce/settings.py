@@ -122,8 +122,8 @@ def tanh_agreements(results: Results) -> list[float]:
 
 def draw_tanh_scale(results: Results) -> Figure:
     """Twelve grids of filters; below, agreement and negentropy against a, and the first 15 distributions."""
-    figure = new_figure(10.4, 13.5)
-    parts: Any = figure.subfigures(3, 1, height_ratios=[3.2, 1.15, 1.6])
+    figure = new_figure(10.4, 11.2)
+    parts: Any = figure.subfigures(3, 1, height_ratios=[4.9, 2.6, 3.7])
     upper, middle, lower = parts
     for i, a in enumerate(TANH_SCALES):
         axes = upper.add_subplot(3, 4, i + 1)
