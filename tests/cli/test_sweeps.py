@@ -66,14 +66,14 @@ def test_fail_fast_stops_at_the_first_failure(sigmapca, tmp_path, small):
 
 
 def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
-    command = ("-m", *small, "steps=100,30000", "threads=1")
+    command = ("-m", *small, "steps=100,16000", "threads=1", "checkpoint.every_steps=2000")
     first = start(tmp_path, *command)
     wait_for(tmp_path / "outputs")
-    while not list((tmp_path / "outputs").glob("sweeps/*/1/metrics.jsonl")):
+    while not list((tmp_path / "outputs").glob("sweeps/*/1/run.h5")):
         assert first.poll() is None, first.communicate()[0]
         time.sleep(0.02)
     sweep = only_sweep(tmp_path)
-    wait_for(sweep / "1" / "metrics.jsonl")
+    wait_for(sweep / "1" / "checkpoint.h5")
     second = start(tmp_path, *command)  # the same sweep, while it goes on
     os.kill(first.pid, signal.SIGSTOP)
     refused, _ = second.communicate(timeout=120)
@@ -88,7 +88,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
     words, _ = start(tmp_path, *command).communicate(timeout=240)
     assert "already finished" in words and "2 finished" in words
     assert Run.open(sweep / "1").attrs["created"] == begun
-    whole = sigmapca("train", *small, "steps=30000", "threads=1", "--run-dir", "whole")
+    whole = sigmapca("train", *small, "steps=16000", "threads=1", "--run-dir", "whole")
     assert whole.returncode == 0, whole.stderr
     assert np.array_equal(Run.open(sweep / "1").filters, Run.open(tmp_path / "whole").filters)
     assert np.array_equal(Run.open(sweep / "1").metrics["loss"], Run.open(tmp_path / "whole").metrics["loss"])

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,13 @@ import pytest
 
 SCRIPT = Path(__file__).resolve().parent / "start_slurm.sh"
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
+
+
+def free_port() -> str:
+    """A port that nobody uses: another cluster of a test may be running."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return str(made.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +34,10 @@ def slurm() -> Iterator[dict[str, str]]:
         pytest.skip("skipped: starting a SLURM needs root")
     pytest.importorskip("submitit", reason="skipped: the extra `cluster` is not installed")
     folder = tempfile.mkdtemp(prefix="slurm-")
-    started = subprocess.run([str(SCRIPT), folder], capture_output=True, text=True)
+    ports = {"SLURMCTLD_PORT": free_port(), "SLURMD_PORT": free_port()}
+    started = subprocess.run(
+        [str(SCRIPT), folder], capture_output=True, text=True, env={**os.environ, **ports}
+    )
     if started.returncode:
         subprocess.run([str(SCRIPT), "--stop", folder], check=False)
         pytest.skip(f"skipped: SLURM does not start here: {started.stderr[-2000:]}")

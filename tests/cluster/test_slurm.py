@@ -11,7 +11,15 @@ import numpy as np
 
 from sigmapca_cli.launchers.outcome import outcomes
 
-SMALL = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "threads=1")
+SMALL = (
+    "data=planted",
+    "data.n=4000",
+    "data.p=16",
+    "data.k=4",
+    "data.group=2",
+    "threads=1",
+    "checkpoint.every_steps=500",
+)
 ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1")
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "sweep.sh"
 Environment = dict[str, str]
@@ -40,8 +48,8 @@ def queue(environment: Environment) -> list[str]:
 
 
 def has_begun(folder: Path) -> bool:
-    lines = folder / "metrics.jsonl"
-    return lines.exists() and lines.stat().st_size > 0
+    """Whether it has made its first 500 steps."""
+    return (folder / "checkpoint.h5").exists()
 
 
 def release(environment: Environment, job: str) -> bool:
@@ -70,7 +78,7 @@ def datasets(folder: Path) -> dict[str, bytes]:
 
 
 def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
-    sweep = ("-m", *SMALL, "k=4", "steps=25000,200,300,400,500,600")  # the first long enough to be preempted
+    sweep = ("-m", *SMALL, "k=4", "steps=12000,200,300,400,500,600")  # the first long enough to be preempted
     (tmp_path / "there").mkdir()
     (tmp_path / "here").mkdir()
     on_cluster = start(tmp_path / "there", slurm, *sweep, *ON_SLURM)
@@ -117,7 +125,7 @@ def test_detached_jobs_keep_the_configuration_they_were_submitted_with(slurm, tm
 
 
 def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
-    arguments = " ".join((*SMALL, "k=4", "steps=15000"))
+    arguments = " ".join((*SMALL, "k=4", "steps=10000"))
     environment = {**slurm, "SIGMAPCA_ARGUMENTS": arguments}
     submit = ("sbatch", "--parsable", "--array=0-1", "--mem=1G", "--cpus-per-task=1", str(EXAMPLE))
     number = subprocess.run(
