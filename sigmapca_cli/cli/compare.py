@@ -132,15 +132,18 @@ def draw(runs: list, found, folder: Path) -> list[Path]:
     rows = np.flatnonzero(match.partner >= 0)
     columns = match.partner[rows]
     signs = np.sign(np.sum(a.directions[:, rows] * b.directions[:, columns], axis=0))
-    count, per_row = len(rows), 8
-    blocks, sigmas = [], []
+    # A row of the one run stands above a row of the other, so both are as long as the grid is wide.
+    per_row = min(len(rows), 8 if a.patch_shape else 4)
+    count = len(rows)
+    blocks, sigmas, numbers = [], [], []
     for start in range(0, count, per_row):
         part = slice(start, start + per_row)
         blocks += [a.directions[:, rows[part]], b.directions[:, columns[part]] * signs[part]]
         sigmas += [a.spreads[rows[part]], b.spreads[columns[part]]]
+        numbers += [*(rows[part] + 1), *(columns[part] + 1)]
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
     grid = plot_filters(
-        np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=min(per_row, count)
+        np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=per_row, numbers=numbers
     )
     written += save(grid, folder / "matched")
     R, _ = rotation_between(a.directions, b.directions)

@@ -31,7 +31,7 @@ def plot_agreement(
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     r = len(matrix)
-    size = min(0.45 * r + 1.6, 9.0)
+    size = min(0.45 * r + 2.4, 9.0)  # the names take up to 2 inches
     figure = new_figure(size + 0.8, size)
     axes = figure.add_subplot()
     low = chance or 0.0
@@ -45,7 +45,7 @@ def plot_agreement(
     axes.set_yticks(range(r), names, fontsize=7)
     axes.set_xticks(range(r), names, fontsize=7, rotation=90)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("matched |cos|" + (f", from chance {chance:.2f}" if chance else ""), fontsize=8)
+    bar.set_label("matched |cos|" + (f"\nfrom chance {chance:.2f}" if chance else ""), fontsize=7)
     bar.ax.tick_params(labelsize=7)
     if title:
         axes.set_title(title, fontsize=9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,14 +50,15 @@ def plot_filters(
     patch_shape: PatchShape | None = None,
     title: str = "",
     columns: int | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> Figure:
     """Filters (p, k) in order, row by row, with σ (k,) under each; patch_shape None draws weights instead of
-    patches.
+    patches, each with its number: 1 to k, or those given.
     """
     W = np.asarray(W, dtype=np.float64)
     sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
     if patch_shape is None:
-        return _plot_weights(W, sigma, title)
+        return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1))
     return _plot_patches(as_rgb(as_images(W, patch_shape)), sigma, title, columns)
 
 
@@ -114,10 +116,10 @@ def format_sigma(value: float) -> str:
     return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
-def _plot_weights(W, sigma, title: str) -> Figure:
+def _plot_weights(W, sigma, title: str, columns: int | None, numbers: Sequence[int]) -> Figure:
     p, k = W.shape
     shown = min(k, MOST_PANELS)
-    columns = min(shown, 4)
+    columns = columns or min(shown, 4)
     lines = math.ceil(shown / columns)
     figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1))
     limit = np.abs(W[:, :shown]).max() * 1.1 or 1.0
@@ -132,7 +134,7 @@ def _plot_weights(W, sigma, title: str) -> Figure:
         axes.set_ylim(-limit, limit)
         tidy(axes)
         axes.tick_params(labelsize=7, labelleft=i % columns == 0, labelbottom=i >= shown - columns)
-        name = f"{i + 1}" if sigma is None else f"{i + 1}   σ {format_sigma(sigma[i])}"
+        name = f"{numbers[i]}" if sigma is None else f"{numbers[i]}   σ {format_sigma(sigma[i])}"
         axes.set_title(name, fontsize=8, pad=2)
     if title or shown < k:
         figure.suptitle(title + (f" (first {shown} of {k})" if shown < k else ""), fontsize=9)

@@ -62,3 +62,9 @@ def test_short_numbers():
         "1.2e-07",
         "1.2e+05",
     ]
+
+
+def test_weights_carry_the_numbers_given_in_a_grid_as_wide_as_asked():
+    figure = plot_filters(np.eye(5)[:, :4], columns=2, numbers=[1, 3, 2, 4])
+    assert [axes.get_title() for axes in figure.axes] == ["1", "3", "2", "4"]
+    assert figure.axes[0].get_gridspec().ncols == 2
