@@ -9,6 +9,9 @@ def main() -> None:
     """Run the command line; every error a user can act on becomes one line and an exit status."""
     from sigmapca_cli.errors import SigmapcaError
 
+    # Closed by the caller (`>&-`): Python then has no stream at all, and every print would fail.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")

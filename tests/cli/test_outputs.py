@@ -1,5 +1,8 @@
 """Files of the user's that stand under the name of an output stay what they are."""
 
+import subprocess
+import sys
+
 import pytest
 
 
@@ -19,3 +22,9 @@ def test_export_and_report_leave_other_files_alone(sigmapca, trained):
     assert sigmapca("export", "run", "data.npz", "--force").returncode == 0
     assert data.read_bytes()[:2] == b"PK"
     assert sigmapca("report", "run", "-o", "page.html").returncode == 0
+
+
+def test_closed_streams_do_not_fail_a_run(small, tmp_path):
+    command = f"{sys.executable} -m sigmapca_cli train {' '.join(small)} steps=20 --run-dir run >&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "run.h5").exists()
