@@ -31,6 +31,7 @@ from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.statistics import check_k, numerical_rank
 from sigmapca_cli.training import checkpoints, fit, machine
+from sigmapca_cli.training.progress import say
 from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
@@ -88,13 +89,14 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
     with FolderLock(folder):
         # Looked at under the lock: another process may have finished it meanwhile.
         if resuming and checkpoints.status(folder) == "finished":
-            print(f"already finished: {shortened(folder)}")
+            say(f"already finished: {shortened(folder)}")
+            checkpoints.remove(folder)  # of a run killed just before it did so itself
             yield folder
             return
         (folder / ERROR_FILE).unlink(missing_ok=True)
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
-            print(f"no checkpoint in {shortened(folder)}: starting from the beginning")
+            say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
         threads = (
             cfg.threads or (saved and began_with(folder)) or machine.pick_threads(None, work(cfg, source))
         )
@@ -162,7 +164,7 @@ def complete(begun: Work, solution: Solution, facts: dict[str, Any]) -> None:
         attrs={"converged": bool(facts["converged"])},
     )
     checkpoints.remove(writer.folder)
-    print(summary(writer.folder, evaluation))
+    say(summary(writer.folder, evaluation))
     if not facts["converged"]:
         longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
         message = (
