@@ -26,7 +26,13 @@ def hydra_flags(
     config_dir: str | None = None,
     config_path: str | None = None,
 ) -> list[str]:
-    """Hydra's own flags, spelled as its parser wants them."""
+    """Hydra's own flags, spelled as its parser wants them; values it would answer with a page are refused here."""
+    one_of("--cfg", cfg, ("job", "hydra", "all"))
+    one_of("--info", info, ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"))
+    if config_path is not None:
+        if not Path(config_path).is_dir():
+            raise InputError(f"--config-path {config_path}: no such folder")
+        config_path = str(Path(config_path).absolute())  # from here, not from inside the package
     flags = ["--multirun"] if multirun else []
     for name, value in (
         ("--cfg", cfg),
@@ -39,6 +45,12 @@ def hydra_flags(
         if value is not None:
             flags += [name, value]
     return flags + (["--resolve"] if resolve else [])
+
+
+def one_of(flag: str, value: str | None, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is no choice."""
+    if value is not None and value not in choices:
+        raise InputError(f"{flag} {value}: choose one of {', '.join(choices)}")
 
 
 def quoted(key: str, value: str) -> str:

@@ -30,6 +30,10 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
             runs += [Run.open(found.folder) for found in find_runs(folder) if found.status == "finished"]
         else:
             runs.append(open_run(name))
+    folders = [run.folder.resolve() for run in runs]
+    for run in runs:
+        if folders.count(run.folder.resolve()) > 1:
+            raise InputError(f"{short_run_name(run)}: given twice; a run always agrees with itself")
     if len(runs) < least:
         raise InputError(
             f"{len(runs)} finished run{'s' * (len(runs) != 1)} given, {least} or more are needed"

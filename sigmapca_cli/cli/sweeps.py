@@ -155,6 +155,8 @@ def conclude(folder: Path, status: int, overrides: list[str]) -> None:
     from sigmapca_cli.runs.find import shortened
 
     jobs = outcomes(folder)
+    if not jobs and not status:
+        raise InputError("the sweep has no jobs: one of the overrides gives an empty list of values")
     head, *lines = table(jobs, set(overrides))
     print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
     failed = sum(job.status == "failed" for job in jobs)

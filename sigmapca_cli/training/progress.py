@@ -23,6 +23,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def say(text: str) -> None:
+    """Print a line; a reader that went away (`| head`) or a full disk behind a redirection must not end a run."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (it stays for the rest of the process)
+
+
 class PlainProgress:
     """One line every few seconds, for logs and pipes."""
 
@@ -40,10 +48,7 @@ class PlainProgress:
             self.last = now
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
             left = (self.total - step) / rate if rate else 0.0
-            print(
-                f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left",
-                flush=True,
-            )
+            say(f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left")
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -64,13 +69,16 @@ class BarProgress:
             transient=True,
         )
         self.task = self.bar.add_task("train", total=total, figures="")
-        self.every, self.last, self.first = every, 0.0, (time.monotonic(), 0)
+        self.every, self.last = every, 0.0
+        self.first: tuple[float, int] | None = None
         self.bar.start()
 
     def update(self, step: int, values: dict[str, float]) -> None:
         """Move the bar, at most a few times a second."""
         now = time.monotonic()
-        if now - self.last >= self.every:
+        if self.first is None:
+            self.first = (now, step)  # a resumed run has not made the steps before this one
+        elif now - self.last >= self.every:
             self.last = now
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
             self.bar.update(self.task, completed=step, figures=f"{shown(values)}  {rate:,.0f}/s")

@@ -167,9 +167,14 @@ def complete(begun: Work, solution: Solution, facts: dict[str, Any]) -> None:
     say(summary(writer.folder, evaluation))
     if not facts["converged"]:
         longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
+        moved = float(facts.get("filter_change", math.nan))
+        settled = (
+            f"filters moved by {moved:.2g} in the last epoch"
+            if math.isfinite(moved)
+            else "not one epoch has passed"
+        )
         message = (
-            f"not converged: relative gradient {facts['relative_gradient']:.2g}, filters moved by "
-            f"{facts.get('filter_change', math.nan):.2g} in the last epoch, where tol={cfg.tol:g}; "
+            f"not converged: relative gradient {facts['relative_gradient']:.2g}, {settled}, where tol={cfg.tol:g}; "
             f"train longer ({longer}), or lower lr"
         )
         if cfg.strict:

@@ -26,7 +26,9 @@ def test_train_uses_what_was_extracted(sigmapca, shared_data, tmp_path):
     assert sigmapca("extract-patches", path, "data.images=20").returncode == 0
     same = sigmapca("train", "data=cifar10", "data.images=20", "data.offline=true", "steps=20", "k=4")
     assert same.returncode == 0, same.stderr
-    half = sigmapca("train", "data=cifar10", "data.images=20", "data.half=odd", "data.offline=true", "steps=5", "k=4")
+    half = sigmapca(
+        "train", "data=cifar10", "data.images=20", "data.half=odd", "data.offline=true", "steps=5", "k=4"
+    )
     assert half.returncode == 0, half.stderr
     other = sigmapca("train", "data=cifar10", "data.offline=true", "steps=20", "k=4")
     assert other.returncode == 2 and "add data.images=20" in other.stderr
@@ -34,9 +36,7 @@ def test_train_uses_what_was_extracted(sigmapca, shared_data, tmp_path):
 
 def test_materialise_writes_the_matrix(sigmapca, shared_data, tmp_path):
     path = shared_data / "cifar-10-batches-bin"
-    result = sigmapca(
-        "extract-patches", f"data.path={path}", "data.images=3", "-o", "c.h5", "--materialise"
-    )
+    result = sigmapca("extract-patches", f"data.path={path}", "data.images=3", "-o", "c.h5", "--materialise")
     assert result.returncode == 0, result.stderr
     with h5py.File(tmp_path / "c.h5") as file:
         assert file["x"].shape == (3 * 1024, 363)
@@ -57,9 +57,7 @@ def test_mixed_signals_and_points(sigmapca, tmp_path):
     assert sigmapca("sample-points", "data.distribution=laplace", "-o", "p.h5").returncode == 0
     facts = json.loads(sigmapca("data", "s.h5", "--json").stdout)
     assert facts["samples"] == 2000 and facts["features"] == 3
-    run = sigmapca(
-        "train", "data=array", "data.path=s.h5", "k=3", "steps=50", "a=0.8", "--run-dir", "r"
-    )
+    run = sigmapca("train", "data=array", "data.path=s.h5", "k=3", "steps=50", "a=0.8", "--run-dir", "r")
     assert run.returncode == 0, run.stderr
     with h5py.File(tmp_path / "r" / "run.h5") as file:
         assert "mcc" in file["evaluation"]  # the truth travelled with the file
@@ -110,4 +108,6 @@ def test_k_above_the_rank_names_both(sigmapca, tmp_path):
     generator = np.random.default_rng(0)
     np.save(tmp_path / "flat.npy", generator.normal(size=(300, 3)) @ generator.normal(size=(3, 10)))
     result = sigmapca("train", "data=array", "data.path=flat.npy", "k=5", "steps=5")
-    assert result.returncode == 2 and "5" in result.stderr and "3" in result.stderr and "rank" in result.stderr
+    assert (
+        result.returncode == 2 and "5" in result.stderr and "3" in result.stderr and "rank" in result.stderr
+    )

@@ -3,6 +3,10 @@
 import pytest
 
 CASES = [
+    (["--cfg", "zz"], "choose one of job"),
+    (["--info", "zz"], "choose one of all"),
+    (["--config-path", "nowhere"], "nowhere"),
+    (["-m", "seed=range(0)"], "no jobs"),
     (["model=nlpcaa"], "did you mean nlpca"),
     (["modle=nlpca"], "did you mean model"),
     (["sed=3"], "did you mean seed"),
@@ -37,7 +41,6 @@ CASES = [
     (["~a"], "~a: nothing can be removed"),
     (["a=${nowhere}"], "nowhere"),
     (["hydra/launcher=nowhere"], "hydra/launcher=nowhere: no such choice; its plugin is not installed"),
-    (["--config-path", "nowhere"], "--config-path"),
     (["--config-path", "/nowhere"], "--config-path"),
     (["--info", "config", "-m"], "exclude each other"),
 ]
@@ -100,3 +103,16 @@ def test_runs_of_a_folder_that_is_not_there(sigmapca):
     result = sigmapca("runs", "nowhere")
     assert (result.returncode, result.stderr) == (2, "sigmapca: nowhere: no such folder\n")
     assert sigmapca("runs").returncode == 0
+
+
+def test_output_that_nobody_takes_does_not_fail_a_run(sigmapca, tmp_path, small):
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "sigmapca_cli", "train", *small, "steps=40", "--run-dir"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*command, "a"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == 0, result.stderr
+    assert "status finished" in sigmapca("show", "a").stdout

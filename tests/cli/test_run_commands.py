@@ -76,7 +76,9 @@ def test_compare_and_stability(world):
     found = json.loads(world("stability", str(sweep), "--json").stdout)
     assert len(found["runs"]) == 3 and all(row["reproducible"] for row in found["clusters"])
     drawn = world("compare", str(sweep / "0"), str(sweep / "1"), "-o", "pictures").stdout
-    assert {"agreement.png", "matched.png", "rotation.pdf"} <= {p.name for p in (world.folder / "pictures").iterdir()}
+    assert {"agreement.png", "matched.png", "rotation.pdf"} <= {
+        p.name for p in (world.folder / "pictures").iterdir()
+    }
     assert "matched.png" in drawn
     assert world("stability", "outputs/pca", status=2).stderr.count("\n") == 1
 
