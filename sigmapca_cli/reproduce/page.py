@@ -64,6 +64,8 @@ def differences(reports: Reports) -> list[tuple[str, dict[str, Any], dict[str, A
         other = reports.get((name, "paper"))
         if recipe != "default" or other is None:
             continue
+        if any(report.get(key) != other.get(key) for key in ("data", "quick")):
+            continue  # not the recipe alone
         theirs = {verdict["claim"]: verdict for verdict in other["verdicts"]}
         for verdict in report["verdicts"]:
             twin = theirs.get(verdict["claim"])

@@ -93,13 +93,16 @@ def test_a_missing_run_leaves_a_claim_open():
 
 
 def test_differences_are_claims_that_one_recipe_holds():
-    def report(*marks):
+    def report(*marks, quick=False):
         claims = [{"claim": str(i), "held": mark, "value": 1.0} for i, mark in enumerate(marks)]
-        return {"verdicts": claims}
+        return {"verdicts": claims, "data": "natural", "quick": quick}
 
     reports = {
         ("rica-beta", "default"): report(True, True, None, False),
         ("rica-beta", "paper"): report(True, False, False, True),
+        # A quick run beside a full one says nothing about the recipes.
+        ("tanh-scale", "default"): report(True, quick=True),
+        ("tanh-scale", "paper"): report(False),
     }
     assert [ours["claim"] for _, ours, _ in page.differences(reports)] == ["1", "3"]
 
