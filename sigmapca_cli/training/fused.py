@@ -50,7 +50,7 @@ class FusedStep:
         self.moments = [self.side_by_side(slots, f"{n}.W") for n in (("m", "v") if self.adam else ("b",))]
         self.ones_p = torch.ones(1, self.p, dtype=W.dtype, device=W.device)
         self.buffers: dict[int, dict[str, Tensor]] = {}
-        self.wide = {n: torch.empty_like(self.W) for n in ("g", "tmp")}
+        self.wide = {n: torch.zeros_like(self.W) for n in ("g", "tmp")}
         self.gram = torch.empty(self.runs, self.k, self.k, dtype=W.dtype, device=W.device)
         self.count = torch.zeros((), dtype=torch.float32)
 
@@ -113,13 +113,13 @@ class FusedStep:
             t.mul_(t)
             torch.addcmul(G, G, t, value=-1, out=G)
         g = self.wide["g"]
-        torch.mm(x.T, G, out=g)
+        torch.addmm(g, x.T, G, beta=0, alpha=2 / b, out=g)
         if self.cfg.optimizer.tangent:
-            # wᵀg of a column is yᵀG: a product over (b, k) in place of one over (p, k).
+            # wᵀg of a column is 2/b·yᵀG: a product over (b, k) in place of one over (p, k).
             torch.mul(y, G, out=q)
             torch.mm(ones, q, out=r)
-            torch.addcmul(g, self.W, r, value=-b, out=g)
-        self.move(g.mul_(2 / b), count, factor)
+            torch.addcmul(g, self.W, r, value=-2, out=g)
+        self.move(g, count, factor)
         tmp = self.wide["tmp"]
         torch.mul(self.W, self.W, out=tmp)
         torch.mm(self.ones_p, tmp, out=r)
