@@ -135,3 +135,15 @@ def test_float64(train):
     single = train(*PLANTED, "steps=1500")
     double = train(*PLANTED, "steps=1500", "dtype=float64")
     assert matched(single.filters, double.filters).min() > 0.999
+
+
+SIGNALS = ("data=signals", "data.variant=non_orthogonal", "a=0.8", "optimizer=sgd", "init=orthogonal")
+
+
+def test_two_layers_recover_signals_under_a_non_orthogonal_mixing(train):
+    settings = (*SIGNALS, "epochs=120", "batch_size=100")
+    for seed in range(5):
+        recovered = train("model=lica", *settings, f"seed={seed}").evaluation["truth_similarity"]
+        assert recovered.min() >= 0.98, f"seed {seed}: {recovered}"
+    for model in ("nlpca", "pca_svd"):  # orthonormal filters cannot undo such a mixing
+        assert train(f"model={model}", *settings).evaluation["truth_similarity"].min() < 0.95
