@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.processes import process_start
 from sigmapca_cli.runs.files import replace_file, write_failed
 
 
@@ -69,26 +70,6 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-def process_start(pid: int) -> str | None:
-    """When the process started, in the kernel's ticks, so that a reused pid is not believed.
-
-    None when it is gone; where there is no /proc, "unknown" for any living process.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    except (OSError, IndexError):
-        if Path("/proc/self/stat").exists():
-            return None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "unknown"
 
 
 def myself(claim: bool = False) -> Owner:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sigmapca_cli.errors import RunFailed
+from sigmapca_cli.processes import process_start
 
 POLL_SECONDS = 0.05
 
@@ -19,32 +20,12 @@ def _locks(target: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.suffix[1:]))
 
 
-def _started(pid: int) -> str | None:
-    """When a process of this host began, in clock ticks; None when it is gone or a zombie.
-
-    The start tells a process from a later one that got the same number. Without /proc only the number counts.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return ""
-
-
 def _owner_is_dead(lock: Path) -> bool:
     """True only when the owner ran on this host and is gone; unreadable or foreign owners count as alive."""
     try:
         owner = json.loads(lock.read_text())
         here = owner["host"] == socket.gethostname()
-        return here and _started(int(owner["pid"])) != owner["started"]
+        return here and process_start(int(owner["pid"])) != owner["started"]
     except (OSError, ValueError, KeyError):
         return False
 
@@ -58,7 +39,7 @@ def _try_lock(target: Path) -> Path | None:
     lock = target.with_name(f".{target.name}.lock.{number}")
     aside = target.with_name(f".{target.name}.owner.{socket.gethostname()}.{os.getpid()}.{id(locks)}")
     pid = os.getpid()
-    aside.write_text(json.dumps({"pid": pid, "host": socket.gethostname(), "started": _started(pid)}))
+    aside.write_text(json.dumps({"pid": pid, "host": socket.gethostname(), "started": process_start(pid)}))
     try:
         # A hard link appears whole and fails where the name exists: a reader never sees an empty lock.
         os.link(aside, lock)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.lock import FolderLock, Owner, is_owned, myself, process_start, read_owner
+from sigmapca_cli.processes import process_start
+from sigmapca_cli.runs.lock import FolderLock, Owner, is_owned, myself, read_owner
 
 
 def leave(folder: Path, owner: Owner, number: int = 1) -> None:
