@@ -18,10 +18,10 @@ AHEAD = 4  # blocks gathered before they are needed
 
 
 class Batch(NamedTuple):
-    """Rows x (b, p), and their mean square E‖x‖² where they are centred."""
+    """Rows x (b, p), and their mean square E‖x‖², (), where they are centred."""
 
     x: Tensor
-    power: float
+    power: Tensor
 
 
 class Batches:
@@ -72,5 +72,6 @@ class Batches:
             if self.centre:
                 x -= x.mean(0)
             flat = x.reshape(-1)
-            made.append(Batch(torch.from_numpy(x), float(flat @ flat) / len(x) if self.centre else 0.0))
+            power = flat @ flat / len(x) if self.centre else 0.0
+            made.append(Batch(torch.from_numpy(x), torch.tensor(float(power))))
         return made

@@ -44,7 +44,10 @@ class FusedStep:
         self.sigma = self.row(state, "sigma")
         self.one = cfg.nonlinearity.derivative == "one"
         scale = [1.0 if c.nonlinearity.name == "tanh" else float(c.nonlinearity.a) for c in cfgs]
-        self.a: Any = self.columns(scale)
+        # Scalars are kept as tensors: a Python number costs more to convert than the operation itself.
+        self.a = self.number(self.columns(scale))
+        self.epsilon = self.number(cfg.sigma.epsilon)
+        self.forget = self.number(1 - cfg.sigma.momentum)
         self.rates: Any = self.columns([float(c.lr) for c in cfgs])
         self.adam = cfg.optimizer.name == "adam"
         self.moments = [self.side_by_side(slots, f"{n}.W") for n in (("m", "v") if self.adam else ("b",))]
@@ -52,7 +55,8 @@ class FusedStep:
         self.buffers: dict[int, dict[str, Tensor]] = {}
         self.wide = {n: torch.zeros_like(self.W) for n in ("g", "tmp")}
         self.gram = torch.empty(self.runs, self.k, self.k, dtype=W.dtype, device=W.device)
-        self.count = torch.zeros((), dtype=torch.float32)
+        self.count, self.unit = torch.zeros((), dtype=torch.float32), torch.ones((), dtype=torch.float32)
+        self.counted = 0
 
     def side_by_side(self, store: dict[str, Tensor], name: str) -> Tensor:
         """(R, p, k) as one contiguous (p, R·k); the store keeps a view of it in its own shape."""
@@ -76,6 +80,10 @@ class FusedStep:
         spread = torch.tensor(values, dtype=self.like.dtype, device=self.like.device)
         return spread.repeat_interleave(self.k)[None]
 
+    def number(self, value: float | Tensor) -> Tensor:
+        """A number, or a row of them, as a tensor that broadcasts over columns."""
+        return value if isinstance(value, Tensor) else self.like.new_full((1, 1), value)
+
     def buffer(self, b: int) -> dict[str, Tensor]:
         """Buffers for batches of b rows."""
         if b not in self.buffers:
@@ -85,8 +93,8 @@ class FusedStep:
             self.buffers[b] = made
         return self.buffers[b]
 
-    def step(self, x: Tensor, power: float, count: int, factor: float) -> Tensor:
-        """One step on centred rows x (b, p) of mean square `power`; the loss of each run, (R,) or ().
+    def step(self, x: Tensor, power: Tensor, count: int, factor: float) -> Tensor:
+        """One step on centred rows x (b, p) of mean square `power`, (); the loss of each run, (R,) or ().
 
         σ = √(EMA var + ε), t = tanh(y/(aσ)), ŷ = aσt, G = (ŷWᵀW − y) ⊙ h′; the gradient is 2/b·xᵀG.
         """
@@ -98,8 +106,8 @@ class FusedStep:
         if self.cfg.sigma.name == "ema":
             torch.mul(y, y, out=q)
             torch.mm(ones, q, out=r)
-            self.variance.lerp_(r, 1 - self.cfg.sigma.momentum)
-            torch.add(self.variance, self.cfg.sigma.epsilon, out=self.sigma)
+            self.variance.lerp_(r, self.forget)
+            torch.add(self.variance, self.epsilon, out=self.sigma)
             self.sigma.sqrt_()
         torch.mul(self.sigma, self.a, out=s)
         torch.div(y, s, out=t)
@@ -107,7 +115,7 @@ class FusedStep:
         torch.mul(t, s, out=h)
         self.times_gram(h, G)
         torch.sub(G, y, alpha=2, out=q)
-        loss = self.total(q, h, f) / b + power
+        loss = torch.add(power, self.total(q, h, f), alpha=1 / b)
         G.sub_(y)
         if not self.one:
             t.mul_(t)
@@ -146,6 +154,15 @@ class FusedStep:
         torch.mm(f["ones"], q, out=f["r"])
         return f["r"].view(self.runs, self.k).sum(1).mul_(h.shape[0])
 
+    def counter(self, count: int) -> Tensor:
+        """The number of the step as the optimizer's kernel wants it."""
+        if count == self.counted + 1:
+            self.count.add_(self.unit)
+        else:
+            self.count.fill_(count)
+        self.counted = count
+        return self.count
+
     def move(self, g: Tensor, count: int, factor: float) -> None:
         """The optimizer's step on W; the same arithmetic as `optimizers.Adam` and `optimizers.SGD`."""
         cfg = self.cfg.optimizer
@@ -166,7 +183,7 @@ class FusedStep:
                 [m],
                 [v],
                 [],
-                [self.count.fill_(count)],
+                [self.counter(count)],
                 lr=self.rates * factor,
                 beta1=cfg.beta1,
                 beta2=cfg.beta2,

@@ -104,7 +104,7 @@ class Trainer:
         factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
         self.step += 1
         if self.fused is not None:
-            self.losses.append(self.fused.step(x, batch.power, self.step, factor))
+            self.losses.append(self.fused.step(x, batch.power.to(x), self.step, factor))
             return
         loss, gradients = self.method.gradient(self.state, x, self.generator, self.buffers)
         for name in self.tangent:

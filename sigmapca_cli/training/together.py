@@ -139,7 +139,7 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
         for batch in first.batches.epoch(epoch, start):
             x = batch.x.to(device=fused.W.device, dtype=fused.W.dtype)
             factor = optimizers.rate_factor(first.cfg.optimizer.schedule, first.step, first.total)
-            losses = fused.step(x, batch.power, first.step + 1, factor)
+            losses = fused.step(x, batch.power.to(x), first.step + 1, factor)
             log_step(group, trainers, losses, shown)
             if guard.received is not None:
                 stop_all(group, savers, guard)
