@@ -30,12 +30,21 @@ def test_every_row_once_and_reshuffled():
 
 
 @pytest.mark.parametrize("first", [0, 1, 7, 12])
-def test_position_says_it_all(first):
-    batches = Batches(source(400), 32, 5)
-    whole = [b.x.numpy() for b in batches.epoch(3)]
-    rest = [b.x.numpy() for b in batches.epoch(3, first)]
+@pytest.mark.parametrize("centre", [False, True])
+def test_position_says_it_all(first, centre):
+    batches = Batches(source(400), 32, 5, centre=centre)
+    whole, rest = list(batches.epoch(3)), list(batches.epoch(3, first))
     assert len(rest) == len(whole) - first
-    assert all(np.array_equal(a, b) for a, b in zip(rest, whole[first:], strict=True))
+    for a, b in zip(rest, whole[first:], strict=True):
+        assert np.array_equal(a.x.numpy(), b.x.numpy()) and a.power == b.power
+
+
+def test_centred_batches_have_no_mean_and_know_their_power():
+    plain, centred = Batches(source(400), 32, 5), Batches(source(400), 32, 5, centre=True)
+    for a, b in zip(plain.epoch(0), centred.epoch(0), strict=True):
+        expected = a.x - a.x.mean(0)
+        np.testing.assert_allclose(b.x, expected, atol=1e-5)
+        np.testing.assert_allclose(b.power, expected.square().sum(1).mean(), rtol=1e-5)
 
 
 def test_batch_larger_than_the_data():
