@@ -41,7 +41,9 @@ class Batches:
     def order(self, epoch: int) -> np.ndarray:
         """The permutation of the rows in an epoch, (n,)."""
         kind = np.int32 if self.source.n < 2**31 else np.int64
-        return np.random.default_rng((self.seed, epoch)).permutation(np.arange(self.source.n, dtype=kind))
+        order = np.arange(self.source.n, dtype=kind)
+        np.random.default_rng((self.seed, epoch)).shuffle(order)  # in place: n may be tens of millions
+        return order
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """The batches of one epoch from the batch numbered `first` on; centred on each batch where asked."""
