@@ -7,8 +7,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-RULES = ("batch", "ema", "data", "trainable", "unit")
-
 
 def batch_variance(y: Tensor, centred: bool = False) -> Tensor:
     """var(y) over the batch, about the batch's mean, biased: (…, b, k) -> (…, k).

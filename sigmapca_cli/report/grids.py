@@ -13,7 +13,6 @@ from sigmapca_cli.report.page import data_uri
 
 Array = NDArray[np.float64]
 
-MOST_FILTERS = 64
 MOST_WEIGHTS = 32
 MOST_POINTS = 256
 #: From the fullest picture to the smallest: filters shown, and the number of colours in the PNG (None: all).

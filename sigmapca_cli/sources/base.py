@@ -219,3 +219,13 @@ class MemorySource(Source):
 
     def _gather_slice(self, start: int, stop: int) -> NDArray:
         return self.X[start:stop]
+
+
+def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
+    """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
+    part = half_of(len(X), cfg.half)
+    truth.sources = None if truth.sources is None else truth.sources[part]
+    if cfg.standardise != "none" or cfg.whiten != "none":
+        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal.
+        truth.filters, truth.kind = None, "sources"
+    return MemorySource(name, X[part], Standardisation.of(cfg), truth)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+from sigmapca_cli.sources.base import MemorySource, Truth, known_source
 
 Array = NDArray[np.float64]
 
@@ -46,10 +46,4 @@ def sample(cfg: Any) -> tuple[NDArray[np.float32], Truth]:
 
 
 def build(cfg: Any) -> MemorySource:
-    X, truth = sample(cfg)
-    part = half_of(len(X), cfg.half)
-    truth.sources = None if truth.sources is None else truth.sources[part]
-    if cfg.standardise != "none" or cfg.whiten != "none":
-        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal.
-        truth.filters, truth.kind = None, "sources"
-    return MemorySource("planted", X[part], Standardisation.of(cfg), truth)
+    return known_source("planted", *sample(cfg), cfg)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+from sigmapca_cli.sources.base import MemorySource, Truth, known_source
 
 Array = NDArray[np.float64]
 
@@ -27,9 +27,4 @@ def sample(cfg: Any) -> tuple[Array, Truth]:
 
 
 def build(cfg: Any) -> MemorySource:
-    X, truth = sample(cfg)
-    part = half_of(len(X), cfg.half)
-    truth.sources = None if truth.sources is None else truth.sources[part]
-    if cfg.standardise != "none" or cfg.whiten != "none":
-        truth.filters, truth.kind = None, "sources"
-    return MemorySource("points", X[part], Standardisation.of(cfg), truth)
+    return known_source("points", *sample(cfg), cfg)
