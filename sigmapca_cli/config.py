@@ -87,6 +87,15 @@ class CheckpointConfig:
         within("checkpoint.every_steps", self.every_steps, 1)
 
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    "init": ("pca", "orthogonal", "file"),
+    "dtype": ("float32", "float64"),
+    "keep": ("last", "best_loss"),
+    "stop": ("never", "tol"),
+    "if_exists": ("new", "skip", "resume", "fail"),
+}
+
+
 @dataclass
 class Config:
     """The resolved configuration of one run."""
@@ -139,11 +148,8 @@ class Config:
         within("threads", self.threads, 1, 4096)
         within("log_every", self.log_every, 1)
         within("tol", self.tol, 0, open_low=True)
-        choice("init", self.init, ("pca", "orthogonal", "file"))
-        choice("dtype", self.dtype, ("float32", "float64"))
-        choice("keep", self.keep, ("last", "best_loss"))
-        choice("stop", self.stop, ("never", "tol"))
-        choice("if_exists", self.if_exists, ("new", "skip", "resume", "fail"))
+        for name, allowed in CHOICES.items():
+            choice(name, getattr(self, name), allowed)
         if self.init == "file" and not self.init_file:
             raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
 

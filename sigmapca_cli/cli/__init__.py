@@ -12,6 +12,10 @@ def main() -> None:
     # Closed by the caller (`>&-`): Python then has no stream at all, and every print would fail.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if shell := os.environ.get("_SIGMAPCA_COMPLETE"):
+        from sigmapca_cli.cli.completion import answer
+
+        return answer(shell)
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")

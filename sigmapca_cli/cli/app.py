@@ -22,6 +22,7 @@ from sigmapca_cli.cli import (
 app = typer.Typer(
     name="sigmapca",
     no_args_is_help=True,
+    add_completion=False,  # Typer's own takes `model=nl` apart and puts a space behind `lr=`
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,10 +39,44 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def install_completion(shell: str | None) -> None:
+    """Install completion and leave."""
+    if shell:
+        from sigmapca_cli.cli.completion_scripts import install
+
+        print(install(shell))
+        raise typer.Exit
+
+
+def show_completion(shell: str | None) -> None:
+    """Print the script and leave."""
+    if shell:
+        from sigmapca_cli.cli.completion_scripts import script
+
+        print(script(shell), end="")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     version: bool = typer.Option(
         False, "--version", callback=print_version, is_eager=True, help="Print the version."
+    ),
+    install: str = typer.Option(
+        None,
+        "--install-completion",
+        metavar="SHELL",
+        callback=install_completion,
+        is_eager=True,
+        help="Complete with TAB in bash, zsh or fish.",
+    ),
+    show: str = typer.Option(
+        None,
+        "--show-completion",
+        metavar="SHELL",
+        callback=show_completion,
+        is_eager=True,
+        help="Print the script that does it.",
     ),
 ) -> None:
     """Options that stand before the command."""

@@ -1,7 +1,15 @@
 """Where `conf/` is, and what it holds, without importing Hydra."""
 
+import sys
 from functools import cache
 from pathlib import Path
+
+PLUGINS = {
+    "joblib": "hydra_joblib_launcher",
+    "submitit_local": "hydra_submitit_launcher",
+    "submitit_slurm": "hydra_submitit_launcher",
+    "ray": "hydra_ray_launcher",
+}
 
 
 @cache
@@ -21,3 +29,16 @@ def groups() -> dict[str, list[str]]:
             if choices:
                 found[folder.name] = choices
     return found
+
+
+def all_groups() -> dict[str, list[str]]:
+    """The groups and `hydra/launcher`: ours, Hydra's own, and those of the plugins that are installed."""
+    launchers = {
+        "basic",
+        "vectorized",
+        *(f.stem for f in (conf_folder() / "hydra" / "launcher").glob("*.yaml")),
+    }
+    for name, plugin in PLUGINS.items():
+        if any((Path(folder) / "hydra_plugins" / plugin).is_dir() for folder in sys.path):
+            launchers.add(name)
+    return {**groups(), "hydra/launcher": sorted(launchers)}

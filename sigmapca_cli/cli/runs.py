@@ -33,7 +33,7 @@ def cell(value: Any) -> str:
 
 def short_name(row: Any) -> str:
     """What `show` and the others find the run by: its hash, or sweep/number."""
-    from sigmapca_cli.runs.find import FOLDER_NAME
+    from sigmapca_cli.runs.folders import FOLDER_NAME
 
     match = FOLDER_NAME.match(row.name)
     if match is None:

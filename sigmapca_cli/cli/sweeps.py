@@ -40,7 +40,7 @@ def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
     """
     import hashlib
 
-    from sigmapca_cli.runs.write import outputs_root
+    from sigmapca_cli.runs.folders import outputs_root
 
     what = [o for o in overrides if not o.startswith(PLACE)]
     digest = hashlib.sha256("\0".join([*what, "", *flags]).encode()).hexdigest()[:8]

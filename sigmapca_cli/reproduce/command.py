@@ -22,7 +22,7 @@ from sigmapca_cli.reproduce.engine import (
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import Verdict, conclude, folder_of, held
-from sigmapca_cli.runs.write import outputs_root
+from sigmapca_cli.runs.folders import outputs_root
 
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")

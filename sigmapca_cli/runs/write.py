@@ -15,6 +15,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, write_failed
+from sigmapca_cli.runs.folders import outputs_root
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.metrics import MetricTable, json_line, read_metrics_jsonl
 from sigmapca_cli.runs.provenance import environment, now, peak_memory
@@ -23,11 +24,6 @@ from sigmapca_cli.runs.summary import summary_text
 
 FLUSH_SECONDS = 1.0
 FLUSH_ROWS = 512
-
-
-def outputs_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that holds all runs: the argument, else $SIGMAPCA_OUTPUTS, else ./outputs."""
-    return Path(root or os.environ.get(fmt.OUTPUTS_VARIABLE) or "outputs").expanduser().absolute()
 
 
 def create_run_folder(root: str | os.PathLike[str] | None, model: str, config_hash: str) -> Path:

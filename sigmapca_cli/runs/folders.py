@@ -1,0 +1,54 @@
+"""Where runs lie and how their folders are named; only the standard library, so that completion can list them."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from sigmapca_cli.runs import format as fmt
+
+FOLDER_NAME = re.compile(r"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_([0-9a-f]+)(?:_(\d+))?$")
+DEEPEST = 8  # folders below the root: a sweep nests two or three
+
+
+def outputs_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that holds all runs: the argument, else $SIGMAPCA_OUTPUTS, else ./outputs."""
+    return Path(root or os.environ.get(fmt.OUTPUTS_VARIABLE) or "outputs").expanduser().absolute()
+
+
+def run_folders(root: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Every run folder under the root, in no order; hidden folders and those inside runs are passed over."""
+    yield from _walk(str(outputs_root(root)), 0)
+
+
+def _walk(folder: str, depth: int) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            listed = list(entries)
+    except OSError:  # gone meanwhile, or somebody else's private folder: a listing goes on
+        return
+    if any(entry.name in (fmt.RUN_FILE, fmt.METRICS_FILE) for entry in listed):
+        yield Path(folder)
+        return
+    if depth < DEEPEST:
+        for entry in listed:
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path, depth + 1)
+
+
+def age_key(folder: Path) -> tuple[str, int]:
+    """Sorts folders by when they were made: from the name, else from the file that its first owner left.
+
+    The folder's own time would not do: whoever draws a figure into a run changes it.
+    """
+    match = FOLDER_NAME.match(folder.name)
+    if match:
+        return match.group(1), int(match.group(3) or 1)
+    made = 0.0
+    for place in (folder / ".owner.1", folder):
+        with contextlib.suppress(OSError):
+            made = place.stat().st_mtime
+            break
+    return f"{datetime.fromtimestamp(made):%Y-%m-%d_%H-%M-%S}", 0
