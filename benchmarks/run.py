@@ -85,6 +85,7 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.training.fused import FusedStep
+    from sigmapca_cli.training.machine import blas_threads
 
     torch.set_num_threads(1)
     ours = trainer("model=nlpca")
@@ -108,9 +109,10 @@ def step() -> Row:
 
     def autograd() -> None:
         for _ in range(300):
-            eager(next(batches).x)
+            eager(torch.from_numpy(next(batches).x))
 
-    found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
+    with blas_threads():
+        found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
     over = {
         "step/bare": round(ratio(found, "step", "bare"), 2),
         "eager/step": round(ratio(found, "eager", "step"), 2),

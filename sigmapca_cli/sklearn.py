@@ -228,7 +228,10 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
     covariance = x.T.astype(np.float64) @ x / n
     source: Any = SimpleNamespace(
-        n=n, p=x.shape[1], rows=lambda index: x[index], covariance=lambda: (np.zeros(x.shape[1]), covariance)
+        n=n,
+        p=x.shape[1],
+        rows=lambda index, out=None: np.take(x, index, 0, out=out),
+        covariance=lambda: (np.zeros(x.shape[1]), covariance),
     )
     method = methods.build(cfg)
     generator = torch.Generator().manual_seed(seed)

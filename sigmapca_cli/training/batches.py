@@ -7,8 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.sources.base import Source
 
@@ -20,8 +18,8 @@ AHEAD = 4  # blocks gathered before they are needed
 class Batch(NamedTuple):
     """Rows x (b, p), and their mean square E‖x‖², (), where they are centred."""
 
-    x: Tensor
-    power: Tensor
+    x: np.ndarray
+    power: np.floating
 
 
 class Batches:
@@ -37,6 +35,8 @@ class Batches:
         self.size = min(batch_size, source.n)
         whole, rest = divmod(source.n, self.size)
         self.per_epoch = whole + (rest >= 2)
+        self.block = max(1, BLOCK_ROWS // self.size)  # batches gathered at once
+        self.ring: list[np.ndarray] = []
 
     def order(self, epoch: int) -> np.ndarray:
         """The permutation of the rows in an epoch, (n,)."""
@@ -46,11 +46,14 @@ class Batches:
         return order
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch from the batch numbered `first` on; centred on each batch where asked."""
+        """The batches of one epoch from the batch numbered `first` on; centred on each batch where asked.
+
+        A batch may be looked at until the next one is asked for: its memory is used again.
+        """
         order = self.order(epoch)
-        each = max(1, BLOCK_ROWS // self.size)
         ranges = iter(
-            range(block, min(block + each, self.per_epoch)) for block in range(first, self.per_epoch, each)
+            range(block, min(block + self.block, self.per_epoch))
+            for block in range(first, self.per_epoch, self.block)
         )
         if len(os.sched_getaffinity(0)) == 1:
             for numbers in ranges:
@@ -67,9 +70,16 @@ class Batches:
     def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
         """The batches with these numbers."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
-        rows = self.source.rows(index)
+        rows = self.source.rows(index, out=self.buffer(numbers.start)[: len(index)])
         whole = len(rows) // self.size * self.size
         return [*self.split(rows[:whole]), *self.split(rows[whole:])]
+
+    def buffer(self, start: int) -> np.ndarray:
+        """Where the block that begins with this batch is gathered: new memory for each costs more than the rows."""
+        if not self.ring:
+            shape = (self.block * self.size, self.source.p)
+            self.ring = [np.empty(shape, np.float32) for _ in range(AHEAD + 2)]
+        return self.ring[start // self.block % len(self.ring)]
 
     def split(self, rows: np.ndarray) -> list[Batch]:
         """Batches of equal size out of rows (m·b, p), all centred in one pass; the rest of an epoch is one of its own.
@@ -82,7 +92,6 @@ class Batches:
         x = rows.reshape(-1, b, rows.shape[1])
         power = np.zeros(len(x), rows.dtype)
         if self.centre:
-            x -= x.mean(1, keepdims=True)
-            flat = x.reshape(len(x), -1)
-            power = np.einsum("ij,ij->i", flat, flat) / b
-        return [Batch(*pair) for pair in zip(torch.from_numpy(x), torch.from_numpy(power), strict=True)]
+            x -= np.matmul(np.full((1, b), 1 / b, x.dtype), x)
+            power = np.array([np.dot(flat, flat) / b for flat in x.reshape(len(x), -1)], x.dtype)
+        return [Batch(*pair) for pair in zip(x, power, strict=True)]

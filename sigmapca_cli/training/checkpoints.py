@@ -14,6 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training.loop import stacked
 
 log = logging.getLogger("sigmapca")
 
@@ -56,7 +57,7 @@ class Saver:
         for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
             tensors |= {f"{prefix}/{name}": value.detach().cpu().numpy() for name, value in group.items()}
         if trainer.losses:
-            tensors["losses"] = torch.stack(trainer.losses).detach().cpu().numpy()
+            tensors["losses"] = stacked(trainer.losses)
         files.save(
             self.path,
             tensors,
@@ -90,7 +91,7 @@ def restore(trainer: Any, saved: Saved) -> None:
     trainer.state, trainer.slots, trainer.step = tensors(saved.state), tensors(saved.slots), saved.step
     trainer.generator.set_state(torch.from_numpy(np.array(saved.generator)))
     losses = saved.meta.get("losses")
-    trainer.losses = [] if losses is None else list(torch.from_numpy(np.array(losses)).to(device))
+    trainer.losses = [] if losses is None else list(np.array(losses, np.float64).reshape(-1))
 
 
 def remove(folder: Path) -> None:

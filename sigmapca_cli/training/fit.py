@@ -17,7 +17,7 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import relative_gradient
-from sigmapca_cli.training.loop import Hooks, Trainer
+from sigmapca_cli.training.loop import Hooks, Trainer, stacked
 from sigmapca_cli.training.machine import DTYPES
 from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.signals import Guard
@@ -147,8 +147,7 @@ def hooks(
 
 def save(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, *, trained: bool = False) -> None:
     """A checkpoint, after the metrics up to it are on disk; a state that has diverged does not replace a good one."""
-    losses = [loss.reshape(()) for loss in trainer.losses]
-    trainer.check(torch.stack(losses).double().cpu().numpy() if losses else np.empty(0))
+    trainer.check(stacked(trainer.losses))
     writer.flush(durable=True)
     saver.save(trainer, trained=trained)
 

@@ -3,19 +3,25 @@
 It computes what `Method.gradient`, `optimizers` and `constraints.unit_norm` compute, for the composition that runs
 for hours: the main loss with a tanh, σ by EMA or constant, unit norm, Adam or SGD. R runs on the same batches stand
 side by side as the columns of one (p, R·k) matrix, so that a sweep is the same code with wider products; only the
-Gram matrices are made run by run. A reduction over rows is a product with a row of constants: that is several times
-quicker here than a strided sum.
+Gram matrices are made run by run.
+
+The arrays are NumPy's on a CPU and torch's on a GPU: the functions used here have the same names in both. At these
+sizes the time goes into starting operations, and NumPy starts one in a third of torch's time. A reduction over rows
+is a product with a row of constants: quicker here than a strided sum.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from sigmapca_cli.training.batches import Batch
+
 NONLINEARITIES = ("tanh", "scaled_tanh")
 SIGMAS = ("ema", "data", "unit")
+Array = Any  # numpy.ndarray on a CPU, torch.Tensor on a GPU
 
 
 def covers(cfg: Any, method: Any) -> bool:
@@ -34,29 +40,56 @@ def covers(cfg: Any, method: Any) -> bool:
 class FusedStep:
     """Steps of R runs that see the same batches; `state` and `slots` afterwards hold views of what is stepped."""
 
-    def __init__(self, cfgs: Sequence[Any], state: dict[str, Tensor], slots: dict[str, Tensor]) -> None:
+    def __init__(
+        self,
+        cfgs: Sequence[Any],
+        state: dict[str, Tensor],
+        slots: dict[str, Tensor],
+        *,
+        host: bool | None = None,
+    ) -> None:
         cfg, W = cfgs[0], state["W"]
         self.cfg, self.runs = cfg, len(cfgs)
         self.p, self.k = W.shape[-2:]
+        self.host = W.device.type == "cpu" if host is None else host
+        self.xp: Any = np if self.host else torch
         self.like = W
-        self.W = self.side_by_side(state, "W")
+        # The same memory as torch sees it: its Adam is one operation for all of it.
+        self.tensors = {"W": self.side_by_side(state, "W")}
+        self.adam = cfg.optimizer.name == "adam"
+        names = ("m", "v") if self.adam else ("b",)
+        self.tensors |= {n: self.side_by_side(slots, f"{n}.W") for n in names}
+        self.tensors |= {n: torch.zeros_like(self.tensors["W"]) for n in ("g", "tmp")}
+        self.W, self.g, self.tmp = (self.array(self.tensors[n]) for n in ("W", "g", "tmp"))
+        self.moments = [self.array(self.tensors[n]) for n in names]
         self.variance = self.row(state, "variance" if cfg.sigma.name == "ema" else "sigma")
         self.sigma = self.row(state, "sigma")
+        self.numbers(cfgs)
         self.one = cfg.nonlinearity.derivative == "one"
-        scale = [1.0 if c.nonlinearity.name == "tanh" else float(c.nonlinearity.a) for c in cfgs]
-        # Scalars are kept as tensors: a Python number costs more to convert than the operation itself.
-        self.a = self.number(self.columns(scale))
-        self.epsilon = self.number(cfg.sigma.epsilon)
-        self.forget = self.number(1 - cfg.sigma.momentum)
-        self.rates: Any = self.columns([float(c.lr) for c in cfgs])
-        self.adam = cfg.optimizer.name == "adam"
-        self.moments = [self.side_by_side(slots, f"{n}.W") for n in (("m", "v") if self.adam else ("b",))]
-        self.ones_p = torch.ones(1, self.p, dtype=W.dtype, device=W.device)
-        self.buffers: dict[int, dict[str, Tensor]] = {}
-        self.wide = {n: torch.zeros_like(self.W) for n in ("g", "tmp")}
-        self.gram = torch.empty(self.runs, self.k, self.k, dtype=W.dtype, device=W.device)
-        self.count, self.unit = torch.zeros((), dtype=torch.float32), torch.ones((), dtype=torch.float32)
-        self.counted = 0
+        self.buffers: dict[int, dict[str, Array]] = {}
+        self.ones_p = self.full(1, 1, self.p)
+        self.gram = self.full(0, *((self.runs, self.k, self.k) if self.runs > 1 else (self.k, self.k)))
+        self.count = torch.zeros((), dtype=torch.float32, device=W.device)
+
+    def numbers(self, cfgs: Sequence[Any]) -> None:
+        """What may differ between the runs, as numbers or rows."""
+        names = [c.nonlinearity.name for c in cfgs]
+        self.a = self.number(
+            [1.0 if n == "tanh" else c.nonlinearity.a for n, c in zip(names, cfgs, strict=True)]
+        )
+        self.epsilon = self.number([c.sigma.epsilon for c in cfgs])
+        self.forget = self.number([1 - c.sigma.momentum for c in cfgs])
+        self.rates = [float(c.lr) for c in cfgs]
+        self.two = self.number([2.0])
+        if not self.adam:
+            self.momentum = self.number([c.optimizer.momentum for c in cfgs])
+
+    def array(self, tensor: Tensor) -> Array:
+        """The tensor's memory as an array of the kind that is computed with."""
+        return tensor.numpy() if self.host else tensor
+
+    def full(self, value: float, *shape: int) -> Array:
+        return self.array(self.like.new_full(shape, value))
 
     def side_by_side(self, store: dict[str, Tensor], name: str) -> Tensor:
         """(R, p, k) as one contiguous (p, R·k); the store keeps a view of it in its own shape."""
@@ -68,136 +101,169 @@ class FusedStep:
         store[name] = wide.permute(1, 0, 2)
         return wide.view(self.p, -1)
 
-    def row(self, store: dict[str, Tensor], name: str) -> Tensor:
+    def row(self, store: dict[str, Tensor], name: str) -> Array:
         """(R, k) as one row (1, R·k), sharing memory."""
         store[name] = store[name].contiguous()
-        return store[name].view(1, -1)
+        return self.array(store[name].view(1, -1))
 
-    def columns(self, values: list[float]) -> float | Tensor:
-        """One number where all runs agree, else (1, R·k)."""
+    def number(self, values: Sequence[float]) -> Array:
+        """() where all runs agree, else one for each column, (1, R·k).
+
+        Made once: a Python number costs more to convert than the operation itself.
+        """
         if len(set(values)) == 1:
-            return values[0]
-        spread = torch.tensor(values, dtype=self.like.dtype, device=self.like.device)
-        return spread.repeat_interleave(self.k)[None]
+            return self.array(self.like.new_tensor(float(values[0])))
+        return self.array(self.like.new_tensor([float(v) for v in values]).repeat_interleave(self.k)[None])
 
-    def number(self, value: float | Tensor) -> Tensor:
-        """A number, or a row of them, as a tensor that broadcasts over columns."""
-        return value if isinstance(value, Tensor) else self.like.new_full((1, 1), value)
-
-    def buffer(self, b: int) -> dict[str, Tensor]:
+    def buffer(self, b: int) -> dict[str, Array]:
         """Buffers for batches of b rows."""
         if b not in self.buffers:
-            made = {n: self.like.new_empty(b, self.W.shape[1]) for n in ("y", "t", "h", "G", "q")}
-            made |= {n: self.like.new_empty(1, self.W.shape[1]) for n in ("r", "s")}
-            made["ones"] = self.like.new_full((1, b), 1 / b)
-            self.buffers[b] = made
+            made = {n: self.full(0, b, self.W.shape[1]) for n in ("y", "t", "h", "G", "q")}
+            made |= {n: self.full(0, 1, self.W.shape[1]) for n in ("r", "s")}
+            made |= {"mean": self.full(1 / b, 1, b), "sum": self.full(1, 1, b)}
+            self.buffers[b] = made | {"2/b": self.number([2 / b])}
         return self.buffers[b]
 
-    def step(self, x: Tensor, power: Tensor, count: int, factor: float) -> Tensor:
+    def taken(self, batch: Batch) -> tuple[Array, Array]:
+        """Rows and power of a batch as `step` wants them."""
+        if self.host:
+            x = batch.x if batch.x.dtype == self.W.dtype else batch.x.astype(self.W.dtype)
+            return x, batch.power
+        return torch.from_numpy(batch.x).to(self.like), torch.as_tensor(batch.power).to(self.like)
+
+    def step(self, x: Array, power: Array, count: int, factor: float | Sequence[float]) -> Array:
         """One step on centred rows x (b, p) of mean square `power`, (); the loss of each run, (R,) or ().
 
-        σ = √(EMA var + ε), t = tanh(y/(aσ)), ŷ = aσt, G = (ŷWᵀW − y) ⊙ h′; the gradient is 2/b·xᵀG.
+        σ = √(EMA var + ε), t = tanh(y/(aσ)), ŷ = aσt, G = 2/b·(ŷWᵀW − y) ⊙ h′; the gradient is xᵀG. `factor`
+        multiplies the learning rate: one number, or one for each run.
         """
-        b = x.shape[0]
-        f = self.buffer(b)
+        xp, f = self.xp, self.buffer(x.shape[0])
         y, t, h, G, q = f["y"], f["t"], f["h"], f["G"], f["q"]
-        ones, r, s = f["ones"], f["r"], f["s"]
-        torch.mm(x, self.W, out=y)
+        r, s = f["r"], f["s"]
+        xp.matmul(x, self.W, out=y)
         if self.cfg.sigma.name == "ema":
-            torch.mul(y, y, out=q)
-            torch.mm(ones, q, out=r)
-            self.variance.lerp_(r, self.forget)
-            torch.add(self.variance, self.epsilon, out=self.sigma)
-            self.sigma.sqrt_()
-        torch.mul(self.sigma, self.a, out=s)
-        torch.div(y, s, out=t)
-        t.tanh_()
-        torch.mul(t, s, out=h)
+            xp.multiply(y, y, out=q)
+            xp.matmul(f["mean"], q, out=r)
+            self.follow(r)
+        xp.multiply(self.sigma, self.a, out=s)
+        xp.divide(y, s, out=t)
+        xp.tanh(t, out=t)
+        xp.multiply(t, s, out=h)
         self.times_gram(h, G)
-        torch.sub(G, y, alpha=2, out=q)
-        loss = torch.add(power, self.total(q, h, f), alpha=1 / b)
-        G.sub_(y)
+        xp.multiply(y, self.two, out=q)
+        xp.subtract(G, q, out=q)
+        loss = power + self.total(q, h, f) / x.shape[0]
+        xp.subtract(G, y, out=G)
         if not self.one:
-            t.mul_(t)
-            torch.addcmul(G, G, t, value=-1, out=G)
-        g = self.wide["g"]
-        torch.addmm(g, x.T, G, beta=0, alpha=2 / b, out=g)
+            xp.multiply(t, t, out=t)
+            xp.multiply(t, G, out=t)
+            xp.subtract(G, t, out=G)
+        xp.multiply(G, f["2/b"], out=G)
+        xp.matmul(x.T, G, out=self.g)
         if self.cfg.optimizer.tangent:
-            # wᵀg of a column is 2/b·yᵀG: a product over (b, k) in place of one over (p, k).
-            torch.mul(y, G, out=q)
-            torch.mm(ones, q, out=r)
-            torch.addcmul(g, self.W, r, value=-2, out=g)
-        self.move(g, count, factor)
-        tmp = self.wide["tmp"]
-        torch.mul(self.W, self.W, out=tmp)
-        torch.mm(self.ones_p, tmp, out=r)
-        self.W.mul_(r.rsqrt_())
+            # wᵀg of a column is yᵀG: a product over (b, k) in place of one over (p, k).
+            xp.multiply(y, G, out=q)
+            xp.matmul(f["sum"], q, out=r)
+            xp.multiply(self.W, r, out=self.tmp)
+            xp.subtract(self.g, self.tmp, out=self.g)
+        self.move(count, factor)
+        xp.multiply(self.W, self.W, out=self.tmp)
+        xp.matmul(self.ones_p, self.tmp, out=r)
+        xp.sqrt(r, out=r)
+        xp.divide(self.W, r, out=self.W)
         return loss
 
-    def times_gram(self, h: Tensor, G: Tensor) -> None:
-        """G = ŷ WᵀW, each run with its own Gram matrix (k, k)."""
-        if self.runs == 1:
-            gram = self.gram[0]
-            torch.mm(self.W.T, self.W, out=gram)
-            torch.mm(h, gram, out=G)
-            return
-        W = self.W.view(self.p, self.runs, self.k).permute(1, 0, 2)
-        torch.bmm(W.mT, W, out=self.gram)
-        split = h.view(-1, self.runs, self.k).permute(1, 0, 2)
-        G.view(-1, self.runs, self.k).copy_(torch.bmm(split, self.gram).permute(1, 0, 2))
+    def follow(self, r: Array) -> None:
+        """The EMA of the variance takes in the batch's, r (1, R·k); σ = √(EMA + ε)."""
+        xp = self.xp
+        xp.subtract(r, self.variance, out=r)
+        xp.multiply(r, self.forget, out=r)
+        xp.add(self.variance, r, out=self.variance)
+        xp.add(self.variance, self.epsilon, out=self.sigma)
+        xp.sqrt(self.sigma, out=self.sigma)
 
-    def total(self, q: Tensor, h: Tensor, f: dict[str, Tensor]) -> Tensor:
+    def times_gram(self, h: Array, G: Array) -> None:
+        """G = ŷ WᵀW, each run with its own Gram matrix (k, k)."""
+        xp = self.xp
+        if self.runs == 1:
+            xp.matmul(self.W.T, self.W, out=self.gram)
+            xp.matmul(h, self.gram, out=G)
+            return
+        W, h, G = self.by_run(self.W), self.by_run(h), self.by_run(G)
+        xp.matmul(W.swapaxes(1, 2), W, out=self.gram)
+        if self.host:
+            xp.matmul(h, self.gram, out=G)
+        else:  # torch does not write a product into a view with other strides
+            G.copy_(xp.matmul(h, self.gram))
+
+    def by_run(self, wide: Array) -> Array:
+        """(rows, R·k) as a view (R, rows, k)."""
+        return wide.reshape(-1, self.runs, self.k).swapaxes(0, 1)
+
+    def total(self, q: Array, h: Array, f: dict[str, Array]) -> Array:
         """Σ q ⊙ ŷ of each run."""
         if self.runs == 1:
-            return torch.dot(q.view(-1), h.view(-1))
-        q.mul_(h)
-        torch.mm(f["ones"], q, out=f["r"])
-        return f["r"].view(self.runs, self.k).sum(1).mul_(h.shape[0])
+            return self.xp.dot(q.reshape(-1), h.reshape(-1))
+        self.xp.multiply(q, h, out=q)
+        self.xp.matmul(f["sum"], q, out=f["r"])
+        return f["r"].reshape(self.runs, self.k).sum(1)
 
-    def counter(self, count: int) -> Tensor:
-        """The number of the step as the optimizer's kernel wants it."""
-        if count == self.counted + 1:
-            self.count.add_(self.unit)
-        else:
-            self.count.fill_(count)
-        self.counted = count
-        return self.count
+    def rate(self, factor: float | Sequence[float]) -> float | Array:
+        """lr · factor: a number where all runs agree, else (1, R·k)."""
+        factors = [factor] * self.runs if isinstance(factor, int | float) else factor
+        rates = [lr * f for lr, f in zip(self.rates, factors, strict=True)]
+        return rates[0] if len(set(rates)) == 1 else self.number(rates)
 
-    def move(self, g: Tensor, count: int, factor: float) -> None:
+    def move(self, count: int, factor: float | Sequence[float]) -> None:
         """The optimizer's step on W; the same arithmetic as `optimizers.Adam` and `optimizers.SGD`."""
-        cfg = self.cfg.optimizer
-        one_rate = isinstance(self.rates, float)
+        xp, rate = self.xp, self.rate(factor)
+        g, tmp = self.g, self.tmp
         if not self.adam:
-            velocity = self.moments[0].mul_(cfg.momentum).add_(g)
-            if one_rate:
-                self.W.sub_(velocity, alpha=self.rates * factor)
-            else:
-                self.W.sub_(torch.mul(velocity, self.rates * factor, out=self.wide["tmp"]))
-            return
-        m, v = self.moments
-        correction1, correction2 = 1 - cfg.beta1**count, 1 - cfg.beta2**count
-        if one_rate and self.W.device.type == "cpu":
-            torch._fused_adam_(
-                [self.W],
-                [g],
-                [m],
-                [v],
-                [],
-                [self.counter(count)],
-                lr=self.rates * factor,
-                beta1=cfg.beta1,
-                beta2=cfg.beta2,
-                weight_decay=0.0,
-                eps=cfg.epsilon,
-                amsgrad=False,
-                maximize=False,
-            )
-            return
-        m.lerp_(g, 1 - cfg.beta1)
-        v.mul_(cfg.beta2).addcmul_(g, g, value=1 - cfg.beta2)
-        scale = torch.sqrt(v, out=self.wide["tmp"]).div_(math.sqrt(correction2)).add_(cfg.epsilon)
-        if one_rate:
-            self.W.addcdiv_(m, scale, value=-self.rates * factor / correction1)
+            velocity = self.moments[0]
+            xp.multiply(velocity, self.momentum, out=velocity)
+            xp.add(velocity, g, out=velocity)
+            xp.multiply(velocity, rate, out=tmp)
+            xp.subtract(self.W, tmp, out=self.W)
+        elif isinstance(rate, float):
+            self.adam_of_torch(rate, count)
         else:
-            # g is free by now and carries the rate of every column.
-            self.W.addcdiv_(torch.mul(m, self.rates, out=g), scale, value=-factor / correction1)
+            self.adam_by_column(rate, count)
+
+    def adam_of_torch(self, rate: float, count: int) -> None:
+        """Adam with one learning rate: a single operation."""
+        cfg = self.cfg.optimizer
+        W, g, m, v = ([self.tensors[n]] for n in ("W", "g", "m", "v"))
+        torch._fused_adam_(
+            W,
+            g,
+            m,
+            v,
+            [],
+            [self.count.fill_(count)],
+            lr=rate,
+            beta1=cfg.beta1,
+            beta2=cfg.beta2,
+            weight_decay=0.0,
+            eps=cfg.epsilon,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def adam_by_column(self, rate: Array, count: int) -> None:
+        """Adam with a learning rate for each column, rate (1, R·k)."""
+        xp, cfg = self.xp, self.cfg.optimizer
+        g, tmp, (m, v) = self.g, self.tmp, self.moments
+        root = (1 - cfg.beta2**count) ** 0.5
+        xp.subtract(g, m, out=tmp)
+        xp.multiply(tmp, self.number([1 - cfg.beta1]), out=tmp)
+        xp.add(m, tmp, out=m)
+        xp.multiply(g, g, out=g)
+        xp.subtract(g, v, out=g)
+        xp.multiply(g, self.number([1 - cfg.beta2]), out=g)
+        xp.add(v, g, out=v)
+        # m̂/(√v̂ + ε) = m·√c₂/c₁ / (√v + ε·√c₂)
+        xp.sqrt(v, out=tmp)
+        xp.add(tmp, self.number([cfg.epsilon * root]), out=tmp)
+        xp.divide(m, tmp, out=tmp)
+        xp.multiply(tmp, rate * (root / (1 - cfg.beta1**count)), out=tmp)
+        xp.subtract(self.W, tmp, out=self.W)

@@ -14,11 +14,20 @@ from sigmapca_cli.methods.method import Method
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training.machine import blas_threads
 
 # Names among the slots that belong to the loop, not to the optimizer.
 EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, BEST = "epoch.W", "epoch.before", "epoch.loss", "best."
 
 Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
+
+
+def stacked(losses: list[Any]) -> np.ndarray:
+    """Losses of single steps, tensors or numbers, as one float64 array (m,); numbers stand before tensors."""
+    numbers = [loss for loss in losses if not isinstance(loss, Tensor)]
+    tensors = [loss.reshape(()) for loss in losses if isinstance(loss, Tensor)]
+    after = torch.stack(tensors).double().cpu().numpy() if tensors else np.empty(0)
+    return np.concatenate([np.asarray(numbers, np.float64), after])
 
 
 @dataclass
@@ -48,7 +57,7 @@ class Trainer:
     hooks: Hooks = field(default_factory=Hooks)
     step: int = 0
     slots: dict[str, Tensor] = field(default_factory=dict)
-    losses: list[Tensor] = field(default_factory=list)
+    losses: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         cfg = self.cfg
@@ -75,6 +84,11 @@ class Trainer:
         if covers(self.cfg, self.method):
             self.fused = FusedStep([self.cfg], self.state, self.slots)
         self.batches.centre = self.fused is not None
+        with blas_threads():
+            self.all_steps()
+
+    def all_steps(self) -> None:
+        """Epoch after epoch."""
         while self.step < self.total:
             epoch, first = self.position
             if first == 0:
@@ -99,13 +113,13 @@ class Trainer:
 
     def advance(self, batch: Batch) -> None:
         """One step."""
-        W = self.state[self.method.trained]
-        x = batch.x.to(device=W.device, dtype=W.dtype)
         factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
         self.step += 1
         if self.fused is not None:
-            self.losses.append(self.fused.step(x, batch.power.to(x), self.step, factor))
+            self.losses.append(self.fused.step(*self.fused.taken(batch), self.step, factor))
             return
+        W = self.state[self.method.trained]
+        x = torch.from_numpy(batch.x).to(device=W.device, dtype=W.dtype)
         loss, gradients = self.method.gradient(self.state, x, self.generator, self.buffers)
         for name in self.tangent:
             gradients[name] = optimizers.tangent(gradients[name], self.state[name])
@@ -115,7 +129,7 @@ class Trainer:
 
     def flush(self, ended: bool = False) -> None:
         """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""
-        window = torch.stack(self.losses).double().cpu().numpy()
+        window = stacked(self.losses)
         self.losses.clear()
         self.check(window)
         values = {"loss": window.mean(0), **self.hooks.measure(self.state)}

@@ -1,8 +1,11 @@
 """Device, type and number of threads of a run."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from sigmapca_cli.errors import InputError
 
@@ -34,3 +37,10 @@ def pick_threads(asked: int | None, work: int) -> int:
 def set_threads(count: int) -> None:
     """Fix torch's number of threads; sums depend on it in the last bit, so it is stored with the run."""
     torch.set_num_threads(count)
+
+
+@contextlib.contextmanager
+def blas_threads() -> Iterator[None]:
+    """Inside, NumPy's products take as many threads as torch's: with small ones its own choice is too many."""
+    with threadpool_limits(torch.get_num_threads(), user_api="blas"):
+        yield

@@ -19,6 +19,7 @@ from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.training import checkpoints, fit, optimizers
 from sigmapca_cli.training.fused import FusedStep, covers
 from sigmapca_cli.training.loop import Trainer
+from sigmapca_cli.training.machine import blas_threads
 from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.run import Work, complete, opened, speaking
 from sigmapca_cli.training.signals import Guard
@@ -91,7 +92,7 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
             group = [m for m in members if m.active and m.trainer is not None and m.trainer.step == step]
             if group and group[0].trainer is not None and step < group[0].trainer.total:
                 shown = shown or progress(group[0].trainer.total)
-                with guard.noting():
+                with guard.noting(), blas_threads():
                     advance(group, guard, shown)
         if shown is not None:
             shown.close()
@@ -131,19 +132,27 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
         for m in group
         if m.begun
     ]
+    window: list[Any] = []
+    schedules = [t.cfg.optimizer.schedule for t in trainers]
     while first.step < first.total and any(m.active for m in group):
         epoch, start = first.position
         if start == 0:
             for trainer in trainers:
                 trainer.begin_epoch()
         for batch in first.batches.epoch(epoch, start):
-            x = batch.x.to(device=fused.W.device, dtype=fused.W.dtype)
-            factor = optimizers.rate_factor(first.cfg.optimizer.schedule, first.step, first.total)
-            losses = fused.step(x, batch.power.to(x), first.step + 1, factor)
-            log_step(group, trainers, losses, shown)
+            factors = [optimizers.rate_factor(s, first.step, first.total) for s in schedules]
+            window.append(fused.step(*fused.taken(batch), first.step + 1, factors))
+            for trainer in trainers:
+                trainer.step += 1
+            ended = first.position[1] == 0 or first.step == first.total
+            if ended or first.step % first.cfg.log_every == 0:
+                hand_out(window, trainers)
+                log_step(group, trainers, ended, shown)
             if guard.received is not None:
+                hand_out(window, trainers)
                 stop_all(group, savers, guard)
             if savers[0].due(first.step):
+                hand_out(window, trainers)
                 for member, saver in zip(group, savers, strict=True):
                     if member.active and member.begun is not None and member.trainer is not None:
                         fit.save(member.trainer, member.begun.writer, saver)
@@ -165,16 +174,20 @@ def side_by_side(trainers: list[Trainer]) -> FusedStep:
     return fused
 
 
-def log_step(group: list[Member], trainers: list[Trainer], losses: torch.Tensor, shown: Any) -> None:
-    """Hand each run its loss; at the end of a window each run logs and checks itself."""
-    each = losses.reshape(-1).unbind()
-    for trainer, loss in zip(trainers, each, strict=True):
-        trainer.step += 1
-        trainer.losses.append(loss)
-    first = trainers[0]
-    ended = first.position[1] == 0 or first.step == first.total
-    if not (ended or first.step % first.cfg.log_every == 0):
+def hand_out(window: list[Any], trainers: list[Trainer]) -> None:
+    """Each run gets its losses of the steps in the window, which is empty afterwards."""
+    if not window:
         return
+    rows = [w.cpu().numpy() if isinstance(w, torch.Tensor) else w for w in window]
+    each = np.asarray(rows, np.float64).reshape(len(rows), -1)
+    for trainer, losses in zip(trainers, each.T, strict=True):
+        trainer.losses.extend(losses)
+    window.clear()
+
+
+def log_step(group: list[Member], trainers: list[Trainer], ended: bool, shown: Any) -> None:
+    """At the end of a window each run logs and checks itself."""
+    first = trainers[0]
     values = []
     for member, trainer in zip(group, trainers, strict=True):
         if not member.active:
