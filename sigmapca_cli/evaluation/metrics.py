@@ -83,9 +83,13 @@ def negentropy(y: ArrayLike) -> Array:
 
 
 def log_cosh(z: Array) -> Array:
-    """log cosh z without overflow."""
+    """log cosh z without overflow, in the precision of z."""
     magnitude = np.abs(z)
-    return magnitude + np.log1p(np.exp(-2 * magnitude)) - np.log(2)
+    tail = np.exp(-2 * magnitude)
+    tail += 1
+    # log(½(1 + e^{−2|z|})): its argument lies in (½, 1], where log1p has nothing to add.
+    tail *= 0.5
+    return np.add(magnitude, np.log(tail, out=tail), out=magnitude)
 
 
 def correlation(W: ArrayLike, C: ArrayLike) -> float:

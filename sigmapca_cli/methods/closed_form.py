@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,8 @@ def _buffer(buffers: Buffers | None, name: str, shape: tuple[int, ...], like: Te
 
 def product(A: Tensor, B: Tensor, name: str, buffers: Buffers | None) -> Tensor:
     """AB into the buffer of that name, or into new memory without buffers."""
-    lead = torch.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    # NumPy's: the first call of torch's takes half a second, for it imports a library of symbolic mathematics.
+    lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     out = _buffer(buffers, name, (*lead, A.shape[-2], B.shape[-1]), B)
     return torch.matmul(A, B) if out is None else torch.matmul(A, B, out=out)
 

@@ -57,17 +57,17 @@ def fit(cfg: Any, source: Any) -> Solution:
 # ---- eigenvectors ----
 
 
-def leading(C: Array, k: int) -> tuple[Array, Array, Array, int]:
+def leading(source: Any, k: int) -> tuple[Array, Array, Array, int]:
     """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the
     numerical rank.
 
     The rank counts eigenvalues above p·ε·max, a threshold that scales with the data.
     """
-    if not 1 <= k <= C.shape[0]:
-        raise InputError(f"k={k}: must lie between 1 and the number of features p={C.shape[0]}")
-    values, vectors = np.linalg.eigh(C)
-    values, vectors = np.clip(values[::-1], 0, None), vectors[:, ::-1]
-    rank = int((values > values[0] * C.shape[0] * np.finfo(np.float64).eps).sum())
+    if not 1 <= k <= source.p:
+        raise InputError(f"k={k}: must lie between 1 and the number of features p={source.p}")
+    values, vectors = source.principal_axes()
+    values = np.clip(values, 0, None)
+    rank = int((values > values[0] * source.p * np.finfo(np.float64).eps).sum())
     return vectors[:, :k], values[:k], values, rank
 
 
@@ -77,7 +77,7 @@ def pca_svd(cfg: Any, source: Any) -> Solution:
     (linear table, row 1). Exact, float64, streamed.
     """
     _, C = source.covariance()
-    W, _, values, rank = leading(C, cfg.k)
+    W, _, values, rank = leading(source, cfg.k)
     if rank < cfg.k:
         log.warning("the data has numerical rank %d: components beyond it (k=%d) are arbitrary", rank, cfg.k)
     return finalise(W, C, extra={"rank": rank, "eigenvalues": values, "converged": True})
@@ -90,7 +90,7 @@ def ppca(cfg: Any, source: Any) -> Solution:
     has it.
     """
     _, C = source.covariance()
-    W, kept, values, rank = leading(C, cfg.k)
+    W, kept, values, rank = leading(source, cfg.k)
     left = values[cfg.k :]
     noise = float(left.mean()) if left.size else 0.0
     solution = finalise(W, C)
@@ -111,8 +111,8 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
 
     _, C = source.covariance()
     p = C.shape[0]
-    leading(C, cfg.k)
-    values, vectors = np.linalg.eigh(C)
+    leading(source, cfg.k)
+    values, vectors = source.principal_axes()
     root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T
     rotation = "varimax" if cfg.model.varimax else None
     model = FactorAnalysis(
@@ -137,7 +137,7 @@ def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
     is held.
     """
     mean, C = source.covariance()
-    W, values, _, rank = leading(C, cfg.k)
+    W, values, _, rank = leading(source, cfg.k)
     if rank < cfg.k:
         raise InputError(
             f"k={cfg.k}: the data has numerical rank {rank}, it cannot be whitened to more components"

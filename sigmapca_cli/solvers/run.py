@@ -96,9 +96,9 @@ def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
     mean, C = source.covariance()
     if not 1 <= k <= len(C):
         raise InputError(f"k={k} components of {len(C)} features; choose k between 1 and {len(C)}")
-    values, vectors = np.linalg.eigh(C)
-    P = np.ascontiguousarray(vectors[:, ::-1][:, :k])
-    rank = int((values > 1e-10 * values[-1]).sum())
+    values, vectors = source.principal_axes()
+    P = np.ascontiguousarray(vectors[:, :k])
+    rank = int((values > 1e-10 * values[0]).sum())
     if rank < k:
         raise InputError(
             f"k={k}, but the data has only {rank} directions with any variance; use k={rank} or fewer"

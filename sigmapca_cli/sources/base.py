@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
+from sigmapca_cli.sources.statistics import (
+    Moments,
+    principal_axes,
+    standardisation,
+    streamed_moments,
+    whitening_matrix,
+)
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
-WIDEST_TILE = 1 << 18
+WIDEST_TILE = 1 << 19
 LARGE_COVARIANCE = 512 << 20
 
 
@@ -101,6 +107,7 @@ class Source(ABC):
         )
         self._options = options
         self._covariance: Array | None = None
+        self._axes: tuple[Array, Array] | None = None
         self.scale, self.whitening = scale, None
         if options.whiten != "none":
             self.whitening = whitening_matrix(self._scaled_covariance(), options.whiten) * options.scale_input
@@ -184,6 +191,12 @@ class Source(ABC):
                 C = self.whitening.T @ C @ self.whitening
             self._covariance = (C + C.T) / 2
         return np.zeros(self.p), self._covariance
+
+    def principal_axes(self) -> tuple[Array, Array]:
+        """Eigenvalues (p,), decreasing, and eigenvectors (p, p) of the covariance; cached."""
+        if self._axes is None:
+            self._axes = principal_axes(self.covariance()[1])
+        return self._axes
 
 
 def half_of(count: int, half: str) -> slice:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,12 +100,27 @@ def standardisation(
 
 def numerical_rank(C: Array, rtol: float | None = None) -> int:
     """Rank of a covariance C (p, p): eigenvalues above rtol × the largest, p·eps(float64) × 8 by default."""
-    values = np.linalg.eigvalsh(C)
-    top = float(values[-1])
+    return rank_of(np.linalg.eigvalsh(C), rtol)
+
+
+def rank_of(values: NDArray[Any], rtol: float | None = None) -> int:
+    """`numerical_rank` from the eigenvalues (p,), in any order."""
+    top = float(values.max())
     if top <= 0:
         return 0
-    tolerance = 8 * len(C) * float(np.finfo(np.float64).eps) if rtol is None else rtol
+    tolerance = 8 * len(values) * float(np.finfo(np.float64).eps) if rtol is None else rtol
     return int(np.count_nonzero(values > tolerance * top))
+
+
+def principal_axes(C: Array) -> tuple[Array, Array]:
+    """Eigenvalues (p,), decreasing, and eigenvectors (p, p) of a covariance; each vector's largest entry is positive.
+
+    eigh leaves the sign open and builds of LAPACK differ in it: one rule makes the axes unique.
+    """
+    values, E = np.linalg.eigh(C)
+    values, E = values[::-1], E[:, ::-1]
+    largest = E[np.abs(E).argmax(axis=0), np.arange(len(C))]
+    return values, E * np.where(largest < 0, -1.0, 1.0)
 
 
 def check_k(k: int, n: int, p: int, rank: int) -> None:
@@ -126,10 +142,8 @@ def whitening_matrix(C: Array, kind: str) -> Array:
 
     kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ. Directions beyond the numerical rank are dropped.
     """
-    values, E = np.linalg.eigh(C)
-    values, E = values[::-1], E[:, ::-1]
-    E = E * np.sign(E[np.abs(E).argmax(axis=0), np.arange(len(C))])
-    keep = np.arange(len(values)) < numerical_rank(C)
+    values, E = principal_axes(C)
+    keep = np.arange(len(values)) < rank_of(values)
     inverse_root = np.where(keep, 1 / np.sqrt(np.where(keep, values, 1.0)), 0.0)
     T = E * inverse_root
     return T @ E.T if kind == "zca" else T

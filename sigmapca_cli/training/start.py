@@ -14,15 +14,6 @@ def orthogonal(p: int, k: int, seed: int) -> np.ndarray:
     return q * np.sign(np.diag(r))
 
 
-def leading(covariance: np.ndarray, k: int) -> np.ndarray:
-    """The k leading eigenvectors of a (p, p) covariance, by decreasing eigenvalue, (p, k)."""
-    _, vectors = np.linalg.eigh(covariance)
-    vectors = vectors[:, ::-1][:, :k]
-    # eigh leaves the sign open and builds of LAPACK differ in it: one rule makes the start unique.
-    largest = vectors[np.abs(vectors).argmax(0), np.arange(k)]
-    return vectors * np.where(largest < 0, -1.0, 1.0)
-
-
 def from_file(name: str, p: int, k: int) -> np.ndarray:
     """Filters (p, k) of a run, or of a .npy file."""
     if Path(name).suffix == ".npy":
@@ -48,5 +39,5 @@ def initial_filters(cfg, source: Source) -> np.ndarray:
     if cfg.init == "file":
         return from_file(cfg.init_file, source.p, cfg.k)
     if cfg.init == "pca":
-        return leading(source.covariance()[1], cfg.k)
+        return source.principal_axes()[1][:, : cfg.k]
     return orthogonal(source.p, cfg.k, cfg.seed)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from sigmapca_cli.evaluation import evaluate_solution
+from sigmapca_cli.sources.statistics import principal_axes
 
 
 class Rows:
@@ -19,6 +20,9 @@ class Rows:
         x = self.x.astype(np.float64)
         mean = x.mean(axis=0)
         return mean, (x - mean).T @ (x - mean) / len(x)
+
+    def principal_axes(self):
+        return principal_axes(self.covariance()[1])
 
     def blocks(self, size=7):
         for start in range(0, self.n, size):

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build
+from sigmapca_cli.sources.statistics import principal_axes
 
 P, K = 10, 4
 
@@ -24,6 +25,9 @@ class Rows:
     def covariance(self):
         mean = self.x.mean(0)
         return mean, (self.x - mean).T @ (self.x - mean) / self.n
+
+    def principal_axes(self):
+        return principal_axes(self.covariance()[1])
 
     def blocks(self, size=700):
         for first in range(0, self.n, size):
