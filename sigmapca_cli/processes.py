@@ -1,7 +1,10 @@
-"""Is a process of this machine alive, and still the one that was meant?"""
+"""Is a process of this machine alive, and still the one that was meant? And is this one of several that share a run?"""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+
+from sigmapca_cli.errors import InputError
 
 
 def process_start(pid: int) -> str | None:
@@ -22,3 +25,41 @@ def process_start(pid: int) -> str | None:
     except PermissionError:
         pass
     return "unknown"
+
+
+@dataclass(frozen=True)
+class Place:
+    """This process among `world` that share one run: its number, and its number on this machine."""
+
+    rank: int
+    world: int
+    local: int
+
+
+def place() -> Place | None:
+    """Where `torchrun` or `srun` has put this process; None for a process of its own.
+
+    torchrun sets RANK and WORLD_SIZE. The tasks of one `srun` count as one run only where MASTER_ADDR is set, as
+    PyTorch wants it: else every task is a run of its own, as in `srun -n 4 sh -c 'sigmapca train seed=$SLURM_PROCID'`.
+    Raises InputError where the variables do not fit together.
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    if "RANK" not in os.environ and os.environ.get("MASTER_ADDR") and "SLURM_STEP_ID" in os.environ:
+        names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
+    texts = [os.environ.get(name, "") for name in names]
+    if (texts[1] or "1") == "1":
+        return None
+    if not all(text.isdigit() for text in texts[:2]) or not os.environ.get("MASTER_ADDR"):
+        raise InputError(
+            f"{names[1]}={texts[1]}, but RANK or MASTER_ADDR is not set as torchrun sets it: start with torchrun, "
+            f"or unset {names[1]} for one process"
+        )
+    rank, world, local = (int(text or 0) for text in texts)
+    return Place(rank, world, local)
+
+
+def refuse_several(what: str, instead: str) -> None:
+    """Refuse in one line what one process does alone; `instead` says what to do."""
+    here = place()
+    if here is not None:
+        raise InputError(f"{what} is not spread over {here.world} processes; {instead}")

@@ -74,8 +74,29 @@ def bad_usage(problem: Any) -> None:
 
 def fail(message: str, status: int) -> None:
     """Print one line on standard error and leave with the status."""
-    print(f"sigmapca: {' '.join(message.split())}", file=sys.stderr)
+    if not one_of_several():
+        print(f"sigmapca: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
+
+
+def one_of_several() -> bool:
+    """Whether this is not the first of the processes that share a run: what ends it ends the first one too.
+
+    It then waits a little, as torchrun ends all the others when one has ended: the first is to be heard before.
+    """
+    import time
+
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.processes import place
+
+    try:
+        here = place()
+    except InputError:
+        return False
+    if here is None or here.rank == 0:
+        return False
+    time.sleep(5)
+    return True
 
 
 def show_warnings() -> None:

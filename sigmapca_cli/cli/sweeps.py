@@ -49,9 +49,13 @@ def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
 
 def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
+    from sigmapca_cli.processes import refuse_several
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.runs.lock import FolderLock
 
+    refuse_several(
+        "a sweep", "start it without torchrun; hydra/launcher=joblib or slurm runs its jobs side by side"
+    )
     if value_of(overrides, "run_dir"):
         raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")
     given = value_of(overrides, "hydra.sweep.dir")

@@ -13,6 +13,8 @@ import math
 import torch
 from torch import Tensor
 
+from sigmapca_cli.methods.share import WHOLE, Share
+
 SUPER, SUB = 3.0, 0.8
 GAUSSIAN = math.sqrt(2 / math.pi)
 
@@ -22,10 +24,11 @@ def start(sigma: Tensor) -> dict[str, Tensor]:
     return {"a": torch.full_like(sigma, SUPER), "abs_z": torch.full_like(sigma, GAUSSIAN)}
 
 
-def advance_(state: dict[str, Tensor], z: Tensor, momentum: float) -> None:
+def advance_(state: dict[str, Tensor], z: Tensor, momentum: float, share: Share = WHOLE) -> None:
     """E|z|/√E z² of the batch into the moving average, then a from its side of the Gaussian value, in
     place.
     """
-    moment = z.abs().mean(-2) / z.square().mean(-2).sqrt().clamp_min(1e-12)
+    size, power = share.mean(z.abs()).squeeze(-2), share.mean(z.square()).squeeze(-2)
+    moment = size / power.sqrt().clamp_min(1e-12)
     state["abs_z"].mul_(momentum).add_(moment, alpha=1 - momentum)
     state["a"].copy_(torch.where(state["abs_z"] > GAUSSIAN, SUB, SUPER))

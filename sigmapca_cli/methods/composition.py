@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.methods import automatic, regularisers
-from sigmapca_cli.methods.notation import E, linear_weights, rows, sq
+from sigmapca_cli.methods.notation import linear_weights, rows, sq
 from sigmapca_cli.methods.objectives import ordering_triangle
 from sigmapca_cli.methods.ordering import nested_mask
 
@@ -35,7 +35,7 @@ def evaluate(
     def h(z: Tensor) -> Tensor:
         return method.h_graph(z, a, method.current_c)[0]
 
-    given = {"h": h, "sigma": sigma, **numbers(method, state, x, y, generator)}
+    given = {"h": h, "sigma": sigma, "mean": method.share.mean, **numbers(method, state, x, y, generator)}
     value = method.objective.fn(x, W, y, **{name: given[name] for name in method.objective.needs})
     update = value.detach() if method.objective.kind == "update" else None
     loss = y.new_zeros(y.shape[:-2]) if update is not None else value
@@ -54,11 +54,14 @@ def numbers(
         given["alpha"] = state.get("alpha", method.model.alpha)
     if "beta" in needs:
         beta = state.get("beta", method.model.beta)
-        given["beta"] = method.model.beta_0 * E(sq(x).sqrt()) if isinstance(beta, str) else beta
+        if isinstance(beta, str):
+            beta = method.model.beta_0 * method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+        given["beta"] = beta
     if "lam" in needs:
         given["lam"] = linear_weights(y.shape[-1], method.model.lambda_min, y)
     if "mask" in needs:
-        given["mask"] = nested_mask(y.shape[-2], y.shape[-1], method.ordering.rho, y, generator)
+        k, rho = y.shape[-1], method.ordering.rho
+        given["mask"] = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
     return given
 
 
@@ -91,6 +94,6 @@ def second_layer(method: Method, state: State, V: Tensor, y: Tensor, h: H) -> Te
     given: dict[str, Any] = {"h": h, "sigma": torch.ones_like(sigma)}
     if method.automatic_a:
         own = {name: state[f"V.{name}"] for name in ("a", "abs_z")}
-        automatic.advance_(own, z.detach(), method.sigma.momentum)
+        automatic.advance_(own, z.detach(), method.sigma.momentum, method.share)
         given["h"] = lambda z: method.h_graph(z, rows(own["a"]), method.current_c)[0]
     return method.second.fn(whitened, V, z, **{n: given[n] for n in method.second.needs})

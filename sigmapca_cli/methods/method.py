@@ -17,6 +17,7 @@ from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.registry import Objective
+from sigmapca_cli.methods.share import WHOLE, Share
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 
 State = dict[str, Tensor]
@@ -47,6 +48,7 @@ class Method:
     kind: str = "trained"
     h_value: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
     h_graph: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
+    share: Share = field(default=WHOLE, repr=False)
 
     # ---- names in the state ----
 
@@ -173,7 +175,7 @@ class Method:
             loss, grads = self._by_autograd(state, x, generator)
         if self.constraint == "weight_norm":
             grads[self.trained] = constraints.weight_norm_gradient(state[self.trained], grads[self.trained])
-        return loss, grads
+        return self.share.combine(loss, grads)
 
     @property
     def closed(self) -> bool:
@@ -221,18 +223,19 @@ class Method:
 
     def current_sigma(self, state: State, y: Tensor, centred: bool = False) -> Tensor:
         """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
-        rule = self.sigma.name
+        rule, centred = self.sigma.name, centred or self.share.centred
         if rule == "batch":
-            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon, centred))
+            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon, centred, self.share))
         elif rule == "ema":
-            variance = sigma_rules.ema_update_(state["variance"], y, self.sigma.momentum, centred)
+            momentum = self.sigma.momentum
+            variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred, self.share)
             state["sigma"].copy_((variance + self.sigma.epsilon).sqrt_())
         return state["sigma"]
 
     def current_a(self, state: State, z: Tensor) -> Any:
         """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
         if self.automatic_a and not self.trains_a:
-            automatic.advance_(state, z, self.sigma.momentum)
+            automatic.advance_(state, z, self.sigma.momentum, self.share)
         if "a" in state:
             return rows(state["a"])
         return 1.0 if isinstance(self.nonlinearity.a, str) else self.nonlinearity.a
@@ -240,7 +243,14 @@ class Method:
     @property
     def current_c(self) -> Any:
         c = self.nonlinearity.c
-        return None if c == "adaptive" else c
+        if c != "adaptive":
+            return c
+        return None if self.share is WHOLE else self._adaptive_c
+
+    def _adaptive_c(self, t: Tensor) -> Tensor:
+        """c = 1/std(t) over the whole batch."""
+        variance = sigma_rules.batch_variance(t, share=self.share)
+        return rows(1 / variance.sqrt().clamp_min(1e-12))
 
     # ---- after a step, and at the end ----
 

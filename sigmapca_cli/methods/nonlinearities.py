@@ -40,11 +40,13 @@ def hard_tanh(z: Tensor, a: Any = 2.0, c: Any = None) -> Pair:
 def asymmetric(z: Tensor, a: Any = 1.0, c: Any = 1.6) -> Pair:
     """h = c·tanh z, h′ = c(1 − tanh² z); c = None means 1/std(tanh z) over the batch, held constant
 
-    (rows 12, 13).
+    (rows 12, 13). A function c(t) is given t = tanh z, where the batch has more rows than are here.
     """
     t = torch.tanh(z)
     if c is None:
         c = 1 / t.detach().std(-2, correction=0, keepdim=True).clamp_min(1e-12)
+    elif callable(c):
+        c = c(t.detach())
     return c * t, c * (1 - t * t)
 
 

@@ -3,7 +3,7 @@
 
 `h` is a function z -> h(z) whose backward pass is h′ (or 1); `sigma` (…, 1, k) is a constant of the gradient
 unless it is trained; `lam` (k,) are the weights λ; `mask` (b, k) a nested mask; `alpha`, `beta` numbers or
-(…).
+(…); `mean` takes the mean over the rows of the whole batch, (…, b, ·) -> (…, 1, ·).
 """
 
 from __future__ import annotations
@@ -92,18 +92,18 @@ def main_weighted_latent(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, l
     return E(sq(sg(y) * lam - (h(y / sigma) * sigma * lam) @ sg(W.mT @ W)))
 
 
-def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
+def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
     """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + [μ_y]sg)[Wᵀ]sg‖², μ_y the batch's mean, added back as a constant
 
     (paper, non-centred).
     """
-    mean = y.mean(-2, keepdim=True)
-    return E(sq(x - (h((y - mean) / sigma) * sigma + sg(mean)) @ sg(W).mT))
+    mean_y = mean(y)
+    return E(sq(x - (h((y - mean_y) / sigma) * sigma + sg(mean_y)) @ sg(W).mT))
 
 
-def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
+def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
     """E‖x − μ_x − h((xW − μ_y)Σ⁻¹)Σ[Wᵀ]sg‖² + ‖μ_x − μ_xWWᵀ‖²  (paper, non-centred, second loss)."""
-    mean_x, mean_y = x.mean(-2, keepdim=True), y.mean(-2, keepdim=True)
+    mean_x, mean_y = mean(x), mean(y)
     return main(x - mean_x, W, y - mean_y, h, sigma) + sq(mean_x - mean_y @ W.mT).squeeze(-1)
 
 

@@ -14,7 +14,7 @@ from sigmapca_cli.methods import updates as U
 
 @dataclass(frozen=True)
 class Objective:
-    """One row: `kind` loss or update; `needs` of h, sigma, lam, mask, alpha, beta; `becomes`: option ->
+    """One row: `kind` loss or update; `needs` of h, sigma, lam, mask, mean, alpha, beta; `becomes`: option ->
     objective.
     """
 
@@ -48,8 +48,8 @@ _ROWS = [
     Objective("main_deflation", "loss", L.main_deflation, ("h", "sigma"), {}, True),
     Objective("main_nested_dropout", "loss", L.main_nested_dropout, ("h", "sigma", "mask"), {}, True),
     Objective("main_weighted_latent", "loss", L.main_weighted_latent, ("h", "sigma", "lam"), {}, True),
-    Objective("main_noncentred", "loss", L.main_noncentred, ("h", "sigma"), {}, True),
-    Objective("main_noncentred_mean", "loss", L.main_noncentred_mean, ("h", "sigma"), {}, True),
+    Objective("main_noncentred", "loss", L.main_noncentred, ("h", "sigma", "mean"), {}, True),
+    Objective("main_noncentred_mean", "loss", L.main_noncentred_mean, ("h", "sigma", "mean"), {}, True),
     Objective("latent", "loss", L.latent, ("h", "sigma"), {}, True),
     Objective(
         "latent_wtw",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sigmapca_cli.config import choice
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.processes import refuse_several
 from sigmapca_cli.reproduce import page
 from sigmapca_cli.reproduce.engine import (
     Outcome,
@@ -93,6 +94,7 @@ def main(
     names: list[str], everything: bool, data: str | None, quick: bool, jobs: int, recipe: str, docs: bool
 ) -> None:
     """What the command does."""
+    refuse_several("reproduce", "start it without torchrun; --jobs N runs N processes")
     if everything and names:
         raise InputError("give either names or --all")
     if not everything and not names and not docs:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sigmapca_cli.methods.share import WHOLE
 from sigmapca_cli.training.batches import Batch
 
 NONLINEARITIES = ("tanh", "scaled_tanh")
@@ -28,6 +29,7 @@ def covers(cfg: Any, method: Any) -> bool:
     """Whether this step computes what the composed method would."""
     return (
         method.closed
+        and method.share is WHOLE
         and method.trained == "W"
         and cfg.nonlinearity.name in NONLINEARITIES
         and not method.automatic_a

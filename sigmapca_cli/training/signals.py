@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -36,6 +37,7 @@ class Guard:
     def __init__(self) -> None:
         self.received: int | None = None
         self.notes = False
+        self.since, self.again_after = 0.0, 0.0  # seconds in which a second SIGINT still counts as the first
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Guard":
@@ -64,9 +66,12 @@ class Guard:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """What the kernel's signal leads to."""
         if self.notes:
-            if self.received == signal.SIGINT and number == signal.SIGINT:
+            again = self.received == signal.SIGINT and number == signal.SIGINT
+            if again and time.monotonic() - self.since >= self.again_after:
+                os.write(2, b"sigmapca: stopped at once by a second Ctrl-C; the last checkpoint stays\n")
                 os._exit(130)
-            self.received = self.received or number
+            if self.received is None:
+                self.received, self.since = number, time.monotonic()
             return
         self.received = number
         handler = self.before.get(number)

@@ -9,6 +9,7 @@ from sigmapca_cli.methods import nonlinearities, regularisers, updates
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.objectives import main, ordering_triangle
 from sigmapca_cli.methods.registry import OBJECTIVES
+from sigmapca_cli.methods.share import WHOLE
 
 B, P, K = 7, 5, 3
 
@@ -30,6 +31,7 @@ def given(sigma, lam, mask, h, dtype=torch.float64):
         "alpha": -1.0,
         "beta": 0.7,
         "h": h,
+        "mean": WHOLE.mean,
     }
 
 

@@ -1,0 +1,143 @@
+"""The share of a process in every batch of a run over several: its rows, its means, and the flag that all see."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.share import Share
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
+from sigmapca_cli.training.loop import Trainer
+from sigmapca_cli.training.ranks import Ranks
+from sigmapca_cli.training.signals import Guard
+
+FLAGS_ON_GPU = 16  # steps between two looks at the flag there: a look waits for the GPU
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows first, …, first + rows − 1 of a batch of `whole`, and their share of its means."""
+
+    first: int
+    rows: int
+    whole: int
+    weight: float
+
+
+def part(whole: int, rank: int, world: int) -> Part:
+    """The part of a rank. Of fewer rows than processes some see the first row with weight 0: none stands aside."""
+    each, more = divmod(whole, world)
+    rows = each + (rank < more)
+    if rows == 0:
+        return Part(0, 1, whole, 0.0)
+    return Part(rank * each + min(rank, more), rows, whole, rows / whole)
+
+
+class SharedBatches(Batches):
+    """This process's part of every batch, centred on the whole batch where the method centres by batch."""
+
+    def __init__(self, source: Source, batch_size: int, seed: int, ranks: Ranks, dtype: Any, by_batch: bool):
+        super().__init__(source, batch_size, seed)
+        if self.size < ranks.world:
+            raise InputError(
+                f"batch_size={self.size}: fewer rows than the {ranks.world} processes; raise batch_size"
+            )
+        self.ranks, self.by_batch = ranks, by_batch
+        self.dtype = np.dtype(str(dtype).removeprefix("torch."))
+        self.full, rest = divmod(source.n, self.size)
+        self.part = self.usual = part(self.size, ranks.rank, ranks.world)
+        self.last = part(rest, ranks.rank, ranks.world) if self.per_epoch > self.full else None
+        self.size = self.usual.rows
+        self.block = max(1, BLOCK_ROWS // self.size)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The rows of this process, batch after batch."""
+        order, usual = super().order(epoch), self.usual
+        body = order[: self.full * usual.whole].reshape(self.full, usual.whole)
+        mine = body[:, usual.first : usual.first + usual.rows].reshape(-1)
+        if self.last is None:
+            return mine
+        tail = order[self.full * usual.whole :][self.last.first : self.last.first + self.last.rows]
+        return np.concatenate([mine, tail])
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """As `Batches.epoch`; `part` and the ranks' weight are those of the batch that was handed out."""
+        for number, batch in enumerate(super().epoch(epoch, first), first):
+            self.part = self.part_of(number)
+            self.ranks.weight = self.part.weight
+            yield batch
+
+    def part_of(self, number: int) -> Part:
+        """This process's part of the batch with this number."""
+        return self.last if self.last is not None and number >= self.full else self.usual
+
+    def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
+        """As `Batches.gather`, centred on the whole batches: one sum for all of them, ahead of the steps."""
+        batches = super().gather(order, numbers)
+        if not self.by_batch:
+            return batches
+        rows = [batch.x.astype(self.dtype, copy=False) for batch in batches]
+        weighted = [x.mean(0) * self.part_of(n).weight for x, n in zip(rows, numbers, strict=True)]
+        means = self.ranks.sum_ahead(torch.from_numpy(np.stack(weighted).astype(self.dtype))).numpy()
+        for x, mean in zip(rows, means, strict=True):
+            np.subtract(x, mean, out=x)
+        return [batch._replace(x=x) for batch, x in zip(batches, rows, strict=True)]
+
+
+class Shared(Share):
+    """The share of this process, and the flag that goes with every sum: has any process received a signal?"""
+
+    def __init__(self, ranks: Ranks, batches: SharedBatches, guard: Guard) -> None:
+        self.ranks, self.batches, self.guard = ranks, batches, guard
+        self.centred = batches.by_batch
+        self.flags: Tensor | None = None
+
+    def mean(self, v: Tensor) -> Tensor:
+        return self.ranks.mean(v.mean(-2, keepdim=True))
+
+    def draw(self, b: int, make: Callable[[int], Tensor]) -> Tensor:
+        mine = self.batches.part
+        return make(mine.whole)[mine.first : mine.first + b]
+
+    def combine(self, loss: Tensor, gradients: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Everything in one sum."""
+        flag = loss.new_tensor([float(self.guard.received is not None)])
+        pieces = [loss.reshape(1), *(g.reshape(-1) for g in gradients.values())]
+        flat = torch.cat([flag, torch.cat(pieces).mul_(self.ranks.weight)])
+        self.ranks.sum_(flat)
+        self.flags = flat[0] if self.flags is None else self.flags + flat[0]
+        parts = flat[2:].split([g.numel() for g in gradients.values()])
+        shaped = {n: v.view_as(g) for (n, g), v in zip(gradients.items(), parts, strict=True)}
+        return flat[1].reshape(loss.shape), shaped
+
+
+class Agreed(Guard):
+    """What the processes agree to have received: asked between two steps, the answer is the same in all of them."""
+
+    def __init__(self, guard: Guard, share: Shared, trainer: Trainer) -> None:
+        super().__init__()
+        self.guard, self.share, self.trainer = guard, share, trainer
+        self.before = guard.before
+        self.noting = guard.noting  # type: ignore[method-assign]
+        self.agreed: int | None = None
+
+    @property
+    def received(self) -> int | None:  # type: ignore[override]
+        flags, ended = self.share.flags, self.trainer.step >= self.trainer.total
+        if flags is None or (flags.is_cuda and self.trainer.step % FLAGS_ON_GPU and not ended):
+            return self.agreed
+        if self.agreed is None and float(flags):
+            heard = [number for number in self.share.ranks.gather(self.guard.received) if number]
+            self.agreed = min(heard)  # Ctrl-C before what torchrun makes of it
+        # After the last step there is nothing left to agree on: the first process goes on alone.
+        alone = ended and self.share.ranks.rank == 0
+        return self.agreed or (self.guard.received if alone else None)
+
+    @received.setter
+    def received(self, number: int | None) -> None:
+        self.agreed = number
