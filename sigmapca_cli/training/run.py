@@ -21,6 +21,7 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.processes import place
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import ERROR_FILE, LOG_FILE, STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
@@ -55,7 +56,11 @@ class Work:
 
 def run(job: Job) -> Path:
     """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
-    refuse_ranks()
+    here = place()
+    if here is not None:
+        from sigmapca_cli.training import shared
+
+        return shared.run(job, here)
     with Guard() as guard:
         source = build_source(job.cfg.data)
         with opened(job, source) as begun:
@@ -66,15 +71,6 @@ def run(job: Job) -> Path:
             log.info("solved in %.2f s", time.monotonic() - began)
             complete(begun, *solved)
             return begun.folder
-
-
-def refuse_ranks() -> None:
-    """Under torchrun every process would train the same run again."""
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        raise InputError(
-            f"WORLD_SIZE={os.environ['WORLD_SIZE']}: a run is one process; start it without torchrun, "
-            "and spread a sweep with hydra/launcher=joblib or slurm"
-        )
 
 
 @contextlib.contextmanager
