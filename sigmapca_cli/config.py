@@ -106,6 +106,7 @@ class Config:
     epochs: float = 3.0  # passes over the data
     steps: int | None = None  # steps in all; overrides epochs
     batch_size: int = 128
+    shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
     init: str = "pca"  # pca, orthogonal, or file
     init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
@@ -139,6 +140,7 @@ class Config:
         within("epochs", self.epochs, 0, open_low=True)
         within("steps", self.steps, 1)
         within("batch_size", self.batch_size, 1)
+        within("shuffle_buffer", self.shuffle_buffer, 1, 2**63 - 1)
         if self.batch_size == 1 and self.model.kind == "trained":
             by_batch = self.model.centring == "batch" or self.sigma.name in ("ema", "batch")
             if by_batch and self.solver.name == "stochastic":

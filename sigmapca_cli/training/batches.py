@@ -1,4 +1,4 @@
-"""Which rows a step sees: a full permutation every epoch, gathered a few batches at a time."""
+"""Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
 import os
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from sigmapca_cli.sources.base import Source
 # Rows gathered by one indexing call: enough to share its overhead, few enough to stay in the cache.
 BLOCK_ROWS = 1024
 AHEAD = 4  # blocks gathered before they are needed
+PIECE = 1 << 20  # rows sent through the shuffle buffer by one sort
 
 
 class Batch(NamedTuple):
@@ -27,11 +28,13 @@ class Batches:
 
     Epoch e is ordered by a generator seeded with (seed, e), so the position (epoch, batch) says all there is
     to know: a resumed run sees the rows that the uninterrupted one would have seen. A last batch of one row
-    is left out, since it has no variance.
+    is left out, since it has no variance. `through` is the size of the buffer that shuffles, None for all rows.
     """
 
-    def __init__(self, source: Source, batch_size: int, seed: int, *, centre: bool = False) -> None:
-        self.source, self.seed, self.centre = source, seed, centre
+    def __init__(
+        self, source: Source, batch_size: int, seed: int, *, centre: bool = False, through: int | None = None
+    ) -> None:
+        self.source, self.seed, self.centre, self.through = source, seed, centre, through
         self.size = min(batch_size, source.n)
         whole, rest = divmod(source.n, self.size)
         self.per_epoch = whole + (rest >= 2)
@@ -40,9 +43,11 @@ class Batches:
 
     def order(self, epoch: int) -> np.ndarray:
         """The permutation of the rows in an epoch, (n,)."""
-        kind = np.int32 if self.source.n < 2**31 else np.int64
-        order = np.arange(self.source.n, dtype=kind)
-        np.random.default_rng((self.seed, epoch)).shuffle(order)  # in place: n may be tens of millions
+        generator = np.random.default_rng((self.seed, epoch))
+        if self.through is not None and self.through < self.source.n:
+            return through_buffer(self.source.n, self.through, generator)
+        order = np.arange(self.source.n, dtype=kind(self.source.n))
+        generator.shuffle(order)  # in place: n may be tens of millions
         return order
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
@@ -95,3 +100,33 @@ class Batches:
             x -= np.matmul(np.full((1, b), 1 / b, x.dtype), x)
             power = np.array([np.dot(flat, flat) / b for flat in x.reshape(len(x), -1)], x.dtype)
         return [Batch(*pair) for pair in zip(x, power, strict=True)]
+
+
+def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
+    """The order, (n,), in which rows 0 … n − 1 leave a buffer of `size` rows, as of tf.data's shuffle.
+
+    The buffer holds the first rows; again and again a random one leaves and the next row takes its place, so
+    order[t] < t + size. Whoever leaves at time t took that place when it was last drawn: a stable sort by place
+    puts each row behind the one that it follows.
+    """
+    order = np.empty(n, kind(n))
+    held = np.arange(size, dtype=order.dtype)
+    for start in range(size, n, PIECE):
+        coming = np.arange(start, min(start + PIECE, n), dtype=order.dtype)
+        places = generator.integers(size, size=len(coming), dtype=np.int32 if size < 2**31 else np.int64)
+        turn = np.argsort(places, kind="stable")
+        places, coming = places[turn], coming[turn]
+        new = np.diff(places, prepend=-1) != 0  # the first to be drawn at its place
+        leaving = np.roll(coming, 1)
+        leaving[new] = held[places[new]]
+        order[start - size : start - size + len(coming)][turn] = leaving
+        last = np.roll(new, -1)
+        held[places[last]] = coming[last]
+    generator.shuffle(held)
+    order[n - size :] = held
+    return order
+
+
+def kind(n: int) -> type[np.signedinteger]:
+    """The smallest type that counts n rows."""
+    return np.int32 if n < 2**31 else np.int64

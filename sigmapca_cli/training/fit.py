@@ -73,7 +73,7 @@ def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device)
     return Trainer(
         cfg,
         method,
-        Batches(source, cfg.batch_size, cfg.seed),
+        Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer),
         state,
         tensor(C),
         generator,

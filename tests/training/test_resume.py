@@ -37,12 +37,13 @@ SMALL = (
     "init=orthogonal",
     "if_exists=resume",
 )
-# Between them: a random generator in every step, σ by EMA, by the data and trained, both optimizers, an early end.
+# Between them: a random generator in every step, σ by EMA, by the data and trained, both optimizers, an early end,
+# rows shuffled through a buffer.
 KINDS = {
     "main": (),
     "nested-dropout": ("model=nlpca_nested_dropout",),
     "trainable": ("model=nlpca_trainable",),
-    "data-sgd": ("sigma=data", "optimizer=sgd", "dtype=float64"),
+    "data-sgd": ("sigma=data", "optimizer=sgd", "dtype=float64", "shuffle_buffer=300"),
     "auto-a": ("a=auto",),
     "until-tol": ("stop=tol", "tol=0.3", "log_every=1"),
     "update": ("model=gha",),
