@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test torture bench pictures clean
+.PHONY: help demo test torture fuzz bench pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -28,6 +28,9 @@ test: $(READY)  ## set up, then ruff, mypy and pytest
 
 torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
 	SIGMAPCA_TORTURE=200 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
+
+fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every reader, one line each
+	SIGMAPCA_FUZZ=10000 $(BIN)/python -m pytest tests/fuzz
 
 bench: $(READY)  ## timings against peers, into benchmarks/results.json
 	$(BIN)/python benchmarks/run.py

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import damaged, self_contained, stored
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, read_whole, replace_file
 
@@ -64,13 +65,14 @@ def load(
         raise InputError(f"{path}: not a checkpoint (not an HDF5 file)")
     if not whole:
         raise InputError(f"{path}: not a whole checkpoint (truncated, or written by another program)")
-    with h5py.File(io.BytesIO(image), "r") as file:
+    with damaged(path, "remove it to train from the start"), h5py.File(io.BytesIO(image), "r") as file:
+        self_contained(file)
         _check(path, dict(file.attrs), config_hash, data_hash)
         tensors: dict[str, np.ndarray] = {}
 
         def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                tensors[name] = np.asarray(item[()])
+                tensors[name] = np.asarray(stored(item)[()])
 
         file["tensors"].visititems(visit)
         return tensors, json.loads(file["meta"][()])

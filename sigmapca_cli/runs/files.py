@@ -23,6 +23,7 @@ from typing import Any
 import h5py
 
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
+from sigmapca_cli.limits import self_contained
 
 NOTE = b"\nsummary:"
 MARK = b"\nsha256:"
@@ -199,7 +200,7 @@ def reading(path: Path) -> Iterator[h5py.File]:
     """Open `path` for reading; whatever HDF5 reports inside the block becomes a one-line InputError."""
     try:
         with _open(path) as file:
-            yield file
+            yield self_contained(file)
     except SigmapcaError:
         raise
     except Exception as error:  # damaged bytes come out of h5py as almost any type

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import stored
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
@@ -121,7 +122,7 @@ class Run:
             return None
         with reading(self.path) as file:
             data = file.get(name)
-            return np.asarray(data[()]) if isinstance(data, h5py.Dataset) else None
+            return np.asarray(stored(data)[()]) if isinstance(data, h5py.Dataset) else None
 
     @cached_property
     def filters(self) -> np.ndarray | None:
@@ -217,7 +218,7 @@ class Run:
 
         def visit(key: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                value = np.asarray(item[()])
+                value = np.asarray(stored(item)[()])
                 text = value.dtype.kind in "SO" and value.shape == ()
                 out[key] = np.array(_decode(value[()])) if text else value
 

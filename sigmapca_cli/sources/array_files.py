@@ -4,7 +4,8 @@ import csv
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import damaged, need_memory, reason, self_contained, stored
 
 PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
 
 
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+@contextmanager
+def _numpy(path: Path) -> Iterator[None]:
+    """As `damaged`; objects have a word of their own, because such a file is whole."""
+    with damaged(path):
+        try:
+            yield
+        except ValueError as error:
+            if "bject" in str(error) or "pickle" in str(error):
+                raise InputError(f"{path} {PICKLED}") from None
+            raise
 
 
 def read_npy(path: Path, cfg: Any) -> NDArray:
     """A memory map of the file: nothing is read yet."""
-    try:
+    with _numpy(path):
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        text = _reason(error)
-        if "bject" in text or "pickle" in text:
-            raise InputError(f"{path} {PICKLED}") from None
-        raise InputError(f"{path} is truncated or damaged ({text}): write it again") from None
-    except (OSError, EOFError, SyntaxError) as error:
-        raise InputError(f"{path} is truncated or damaged ({_reason(error)}): write it again") from None
 
 
 def _pick(path: Path, names: list[str], wanted: str | None, option: str) -> str:
@@ -46,57 +48,48 @@ def _pick(path: Path, names: list[str], wanted: str | None, option: str) -> str:
 
 
 def read_npz(path: Path, cfg: Any) -> NDArray:
-    import zipfile
-    import zlib
-
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return archive[_pick(path, list(archive.files), cfg.key, "key")]
-    except ValueError as error:
-        if "bject" in str(error):
-            raise InputError(f"{path} {PICKLED}") from None
-        raise InputError(f"{path} is damaged ({_reason(error)}): write it again") from None
-    except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is truncated or damaged ({_reason(error)}): write it again") from None
+    with _numpy(path), np.load(path, allow_pickle=False) as archive:
+        name = _pick(path, list(archive.files), cfg.key, "key")
+        sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.zip.infolist()}
+        need_memory(sizes[name], path, "save it as .npy or .h5, which are read from disk")
+        found = archive[name]
+        if not isinstance(found, np.ndarray):  # numpy hands over what is no array as bytes
+            raise InputError(f"{path}: {name!r} is no array: write it with numpy.savez")
+        return found
 
 
 def read_hdf5(path: Path, cfg: Any) -> Any:
     """A memory map where the data set lies in one piece, else the open h5py data set."""
     import h5py
 
-    try:
-        file = h5py.File(path, "r", locking=False)
-    except OSError as error:
-        raise InputError(
-            f"{path} is truncated or no HDF5 file ({_reason(error)[:120]}): write it again"
-        ) from None
-    names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    matrices = [name for name in names if file[name].ndim == 2]
-    wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
-    name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
-    data = file[name]
-    offset = data.id.get_offset()
-    native = data.dtype.kind in "biuf" and not data.compression
-    if offset is not None and native and data.size:
-        file_dtype, shape = data.dtype, data.shape
-        file.close()
-        return np.memmap(path, file_dtype, "r", offset, shape)
-    return data
+    with damaged(path):
+        file = self_contained(h5py.File(path, "r", locking=False))
+        names: list[str] = []
+        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        matrices = [name for name in names if file[name].ndim == 2]
+        wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
+        name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
+        data = stored(file[name])
+        offset = data.id.get_offset()
+        native = data.dtype.kind in "biuf" and not data.compression
+        if offset is not None and native and data.size:
+            file_dtype, shape = data.dtype, data.shape
+            file.close()
+            return np.memmap(path, file_dtype, "r", offset, shape)
+        return data
 
 
 def read_mat(path: Path, cfg: Any) -> NDArray:
     from scipy.io import loadmat
 
-    try:
+    with damaged(path, "save it again (MATLAB 5 format)"):
         variables = loadmat(path)
-    except Exception as error:  # scipy raises many types by the kind of damage
-        raise InputError(
-            f"{path} cannot be read as a MATLAB 5 file ({_reason(error)}): save it again"
-        ) from None
     names = [name for name, value in variables.items() if not name.startswith("__") and np.ndim(value) == 2]
     value = variables[_pick(path, names, cfg.key, "key")]
-    return value.toarray() if hasattr(value, "toarray") else np.asarray(value)
+    if hasattr(value, "toarray"):
+        need_memory(np.prod(value.shape) * 8.0, path, "it is sparse: save a part of it")
+        return value.toarray()
+    return np.asarray(value)
 
 
 def read_parquet(path: Path, cfg: Any) -> NDArray:
@@ -104,13 +97,14 @@ def read_parquet(path: Path, cfg: Any) -> NDArray:
         import pyarrow.parquet as parquet
     except ImportError:
         raise InputError(f"{path} is Parquet: pip install pyarrow (or sigmapca-cli[parquet])") from None
-    try:
+    with damaged(path):
+        facts = parquet.ParquetFile(path).metadata
+        need_memory(facts.num_rows * facts.num_columns * 8.0, path, "save a part of it, or .npy")
         table = parquet.read_table(path)
-    except Exception as error:  # pyarrow's own exception types
-        raise InputError(f"{path} is truncated or damaged ({_reason(error)[:120]}): write it again") from None
     columns = []
     for name in table.column_names:
-        values = table[name].to_numpy()
+        with damaged(path):
+            values = table[name].to_numpy()
         if values.dtype.kind not in "biuf":
             raise InputError(f"{path}, column {name!r} is {table[name].type}, not numbers: leave it out")
         columns.append(values)
@@ -166,7 +160,7 @@ def read_text(path: Path, cfg: Any) -> NDArray[np.float64]:
                 warnings.simplefilter("ignore", UserWarning)  # "no data": refused with our own words
                 return np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
     except (ValueError, StopIteration) as error:
-        raise InputError(_text_message(path, _reason(error), names if header else [], skip)) from None
+        raise InputError(_text_message(path, reason(error), names if header else [], skip)) from None
 
 
 def _text_message(path: Path, reason: str, names: list[str], skip: int) -> str:

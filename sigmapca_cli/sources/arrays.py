@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import damaged
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
@@ -157,5 +158,6 @@ def build(cfg: Any) -> Source:
             return prepared.load(path, cfg)
     data = read_matrix(path, cfg)
     check_matrix(data, str(path))
-    matrix = usable(data, cfg.transpose)
+    with damaged(path):
+        matrix = usable(data, cfg.transpose)
     return ArraySource("array", matrix, str(path), Standardisation.of(cfg), cfg.half)

@@ -2,7 +2,6 @@
 
 import logging
 import tarfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 from sigmapca_cli.sources.unpickle import restricted_load
 
 PIXELS = 3 * 32 * 32
-# The largest official batch (CIFAR-100, training) has 155 MB; an archive may claim anything.
-LARGEST_MEMBER = 1 << 30
+# The largest official batch (CIFAR-100, training) has 155 MB, an archive unpacked 186 MB; one may claim anything.
+LARGEST_MEMBER = 256 << 20
+LARGEST_ARCHIVE = 1 << 30
 Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
@@ -128,6 +129,9 @@ def _archive_members(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[s
     try:
         with tarfile.open(archive, "r:*") as tar:
             for member in tar:
+                # Before the next one is looked for: to pass over a member is to unpack it.
+                if member.offset_data + member.size > LARGEST_ARCHIVE:
+                    raise tarfile.TarError(f"{member.size} bytes are too many")
                 name = Path(member.name).name
                 if member.isfile() and name.removesuffix(".bin") in wanted:
                     if member.size > LARGEST_MEMBER:
@@ -137,8 +141,22 @@ def _archive_members(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[s
                     if len(content) != member.size:
                         raise EOFError("the archive ends early")
                     yield name, content
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{archive} is truncated or damaged at {name} ({error}): fetch it again") from None
+    except InputError:  # of whoever uses the batches
+        raise
+    except Exception as error:  # the compressors and tarfile raise many types
+        raise InputError(
+            f"{archive} is truncated or damaged at {name[:60]!r} ({reason(error)}): fetch it again"
+        ) from None
+
+
+def _is_archive(path: Path) -> bool:
+    """By its name, or by its content where that can be read at all."""
+    if path.name.endswith((".gz", ".tgz", ".tar", ".bz2", ".xz")):
+        return True
+    try:
+        return tarfile.is_tarfile(path)
+    except Exception:  # a damaged compressed stream
+        return False
 
 
 def _members(path: Path, layout: Layout, split: str) -> Iterator[tuple[str, bytes]]:
@@ -147,7 +165,7 @@ def _members(path: Path, layout: Layout, split: str) -> Iterator[tuple[str, byte
         yield from _folder_members(path, wanted)
     elif path.name.removesuffix(".bin") in layout.names("all"):
         yield path.name, path.read_bytes()
-    elif tarfile.is_tarfile(path) or path.name.endswith((".gz", ".tgz", ".tar")):
+    elif _is_archive(path):
         yield from _archive_members(path, wanted)
     else:
         raise InputError(f"{path} is neither a CIFAR batch nor an archive: give its folder or .tar.gz")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.patch_moments import patch_moments
@@ -54,8 +55,7 @@ def _open(path: Path) -> Any:
     try:
         return Image.open(path)
     except Exception as error:  # Pillow's decoders raise many types
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is not a readable image ({reason}): remove or replace it") from None
+        raise InputError(f"{path} is not a readable image ({reason(error)}): remove or replace it") from None
 
 
 def header(path: Path) -> tuple[int, int, bool, bool]:
@@ -80,9 +80,9 @@ def decode(path: Path, coloured: bool, deep: bool) -> NDArray:
                 pixels = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[..., None]
                 return np.repeat(pixels, 3, axis=2) if coloured else pixels
             pixels = np.asarray(image.convert("RGB" if coloured else "L"))
-        except (OSError, SyntaxError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path} is truncated or damaged ({reason}): remove or replace it") from None
+        except Exception as error:  # Pillow's decoders raise many types
+            what = f"{path} is truncated or damaged ({reason(error)}): remove or replace it"
+            raise InputError(what) from None
     return pixels.reshape(*pixels.shape[:2], -1)
 
 

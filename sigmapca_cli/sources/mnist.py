@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import need_memory, reason
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 
@@ -19,30 +20,42 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 
 
 def read_idx(path: Path) -> NDArray:
-    """The array in an IDX file: 0 0 type ndim, big-endian sizes, then values; every length is checked."""
-    content = path.read_bytes()
-    if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(
-                f"{path} is a truncated or damaged gzip file ({error}): fetch it again"
-            ) from None
-    if len(content) < 4:
-        raise InputError(f"{path} has {len(content)} bytes, no IDX header: fetch it again")
-    magic = int.from_bytes(content[:4], "big")
-    if content[:2] != b"\0\0" or content[2] not in TYPES:
-        raise InputError(f"{path} is not an IDX file: its magic number is {magic}, images have 2051")
-    dtype, ndim = np.dtype(TYPES[content[2]]), content[3]
-    header = 4 + 4 * ndim
-    shape = tuple(int(s) for s in np.frombuffer(content[4:header].ljust(4 * ndim, b"\0"), ">u4"))
-    expected = header + math.prod(shape) * dtype.itemsize
-    if len(content) != expected:
-        state = "truncated" if len(content) < expected else "too long"
+    """The array in an IDX file: 0 0 type ndim, big-endian sizes, then values; every length is checked.
+
+    No more is unpacked than the header asks for: a megabyte of gzip can hold a gigabyte of zeros.
+    """
+    with path.open("rb") as start:
+        packed = start.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path, "rb") if packed else path.open("rb") as file:
+            return _idx(file, path)
+    except (OSError, EOFError, zlib.error) as error:
+        kind = "gzip" if packed else "IDX"
         raise InputError(
-            f"{path} is {state}: {len(content)} bytes where {shape} needs {expected}: fetch it again"
-        )
-    return np.frombuffer(content, dtype, offset=header).reshape(shape).astype(dtype.newbyteorder("="))
+            f"{path} is a truncated or damaged {kind} file ({reason(error)}): fetch it again"
+        ) from None
+
+
+def _idx(file: Any, path: Path) -> NDArray:
+    head = file.read(4)
+    if len(head) < 4:
+        raise InputError(f"{path} has {len(head)} bytes, no IDX header: fetch it again")
+    if head[:2] != b"\0\0" or head[2] not in TYPES or not 1 <= head[3] <= 4:
+        magic = int.from_bytes(head, "big")
+        raise InputError(f"{path} is not an IDX file: its magic number is {magic}, images have 2051")
+    dtype, ndim = np.dtype(TYPES[head[2]]), head[3]
+    sides = file.read(4 * ndim)
+    if len(sides) < 4 * ndim:
+        raise InputError(f"{path} is truncated: its header ends early: fetch it again")
+    shape = tuple(int(side) for side in np.frombuffer(sides, ">u4"))
+    size = math.prod(shape) * dtype.itemsize
+    need_memory(size, path, "fetch it again")
+    content = file.read(size + 1)
+    if len(content) != size:
+        state, head_size = ("truncated" if len(content) < size else "too long"), 4 + 4 * ndim
+        held = f"{head_size + len(content)} bytes" if len(content) < size else "more"
+        raise InputError(f"{path} is {state}: {held} where {shape} needs {head_size + size}: fetch it again")
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def read_images(path: Path) -> NDArray:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.limits import damaged, self_contained, stored
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
 from sigmapca_cli.sources.config import DataConfig
@@ -193,12 +194,8 @@ def open_prepared(path: Path) -> Iterator[Any]:
     """The open HDF5 file, after a check that it is whole and of a format that this version reads."""
     import h5py
 
-    try:
-        file = h5py.File(path, "r", locking=False)
-    except OSError as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(f"{path} is truncated or no HDF5 file ({reason}): prepare it again") from None
-    with file:
+    with damaged(path, "prepare it again"), h5py.File(path, "r", locking=False) as file:
+        self_contained(file)
         if file.attrs.get("format") != FORMAT:
             raise InputError(f"{path} is not a prepared data file: use data=array for plain HDF5")
         version = int(file.attrs["format_version"])
@@ -214,7 +211,7 @@ def is_prepared(path: Path) -> bool:
     try:
         with h5py.File(path, "r", locking=False) as file:
             return bool(file.attrs.get("format") == FORMAT)
-    except OSError:
+    except Exception:  # damaged: the reader that comes next says so
         return False
 
 
@@ -224,29 +221,61 @@ CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
 def load(path: Path, cfg: Any) -> Source:
     """The source in a prepared file, standardised as made; half, whiten and scale_input are `cfg`'s."""
     with open_prepared(path) as file:
-        attrs = dict(file.attrs)
+        attrs, name = dict(file.attrs), str(file.attrs["name"])
         kind = str(attrs["kind"])
-        data = file[CONTENT[kind]][...]
-        sides = file["sides"][...] if kind == "ragged" else None
+        data = stored(file[CONTENT[kind]])[...]
+        sides = file["sides"][...].astype(np.int64) if kind == "ragged" else None
         truth = _read_truth(file)
-    if checksum(data) != attrs["checksum"]:
-        raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
-    made = json.loads(attrs["options"])
+        made = json.loads(attrs["options"])
+        made = DataConfig(standardise=made["standardise"], epsilon=made["epsilon"])
+        if checksum(data) != attrs["checksum"]:
+            raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
+        geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    options = Standardisation(made["standardise"], made["epsilon"], relative, cfg.whiten, cfg.scale_input)
+    options = Standardisation(made.standardise, made.epsilon, relative, cfg.whiten, cfg.scale_input)
     if kind == "matrix":
         return _matrix(attrs, data, truth, options, cfg)
-    name, stride, pad = str(attrs["name"]), int(attrs["stride"]), int(attrs["pad"])
+    shape, stride, pad = geometry
     if sides is None:
         images = data[half_of(len(data), cfg.half)]
-        return PatchSource(name, images, int(attrs["patch"]), stride, pad, options)
-    rows, cols, channels = (int(side) for side in attrs["patch_shape"])
+        return PatchSource(name, images, shape[0], stride, pad, options)
     if cfg.half != "all":
-        first = first_pixels(sides, channels)
+        first = first_pixels(sides, shape[2])
         chosen = range(len(sides))[half_of(len(sides), cfg.half)]
         data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
         sides = sides[list(chosen)]
-    return RaggedPatchSource(name, sides, data, (rows, cols, channels), stride, pad, options)
+    return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
+
+
+def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
+    """(patch shape, stride, pad), or None for a matrix; ValueError where the data have another form.
+
+    No checksum covers these numbers, and windows are views of memory: a wrong one must not reach beyond it.
+    """
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"values of type {data.dtype}")
+    if kind == "matrix":
+        if data.ndim != 2:
+            raise ValueError(f"a matrix of {data.ndim} dimensions")
+        return None
+    rows, cols, channels = (int(side) for side in attrs["patch_shape"])
+    stride, pad = int(attrs["stride"]), int(attrs["pad"])
+    if (
+        min(rows, cols, channels, stride) < 1
+        or not 0 <= pad < rows
+        or rows != cols
+        or rows != int(attrs["patch"])
+    ):
+        raise ValueError("its patch, stride or padding")
+    if sides is None:
+        fits = data.ndim in (3, 4) and (data.shape[3] if data.ndim == 4 else 1) == channels
+    else:
+        fits = data.ndim == 1 and sides.ndim == 2 and sides.shape[1] == 2 and len(sides) > 0
+        fits = fits and rows <= sides.min() and sides.max() < 1 << 20
+        fits = fits and int(first_pixels(sides, channels)[-1]) == len(data)
+    if not fits:
+        raise ValueError("its images do not have the size that it states")
+    return (rows, cols, channels), stride, pad
 
 
 def _read_truth(file: Any) -> Truth | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
 from sigmapca_cli.sources.locate import existing
 
@@ -85,8 +86,9 @@ def read_wav(path: Path) -> tuple[int, Array]:
             warnings.simplefilter("ignore", wavfile.WavFileWarning)  # chunks of tags, of no concern here
             rate, samples = wavfile.read(path)
     except Exception as error:  # scipy raises ValueError, struct.error, EOFError … by the kind of damage
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path} cannot be read as WAV ({reason}): convert it to PCM WAV") from None
+        raise InputError(f"{path} cannot be read as WAV ({reason(error)}): convert it to PCM WAV") from None
+    if not samples.size:
+        raise InputError(f"{path} holds no samples: record it again")
     scaled = samples.astype(np.float64)
     if samples.dtype == np.uint8:
         scaled = (scaled - 128) / 128

@@ -49,6 +49,10 @@ def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
         mean = x.mean(axis=0)
         x -= mean
         second = np.einsum("ij,ij->j", x, x) if diagonal else x.T @ x
+    none = (second if diagonal else second.diagonal()) == 0
+    if none.any():
+        # Squares below 1e-308 vanish: a feature that varies is not to be called constant.
+        refuse(none & x.any(axis=0), "small: multiply the data")
     return Moments(len(x), mean + shift, second / len(x))
 
 

@@ -1,31 +1,71 @@
-"""Reading CIFAR's pickles without trusting them: only a numpy byte array may be rebuilt, nothing may run."""
+"""Reading CIFAR's pickles without trusting them: only an array of bytes may be rebuilt, and nothing may run.
+
+A pickle is a program. This one may name five functions, each replaced by a stand-in of ours, and may use the
+opcodes that a dictionary of bytes, numbers, lists and arrays needs; numpy's own unpickling, which takes field offsets
+and flags from the stream, is never reached.
+"""
 
 import io
 import pickle
+import pickletools
 from typing import Any
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import reason
 
-_real_reconstruct: Any = np.zeros(0).__reduce__()[0]
+TYPES = {"u1": np.uint8, "i8": np.int64, "i4": np.int32}
+# What Python 2 and 3 write such a dictionary with, at protocols 2 to 4.
+OPCODES = frozenset((
+    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "DICT",
+    "LIST", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "NONE",
+    "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "STRING", "BINSTRING",
+    "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "PUT",
+    "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE",
+    "BUILD",
+))  # fmt: skip
 
 
 class _ArrayMarker:
     """Stands for numpy.ndarray in the stream: it can be named, but not called."""
 
 
-def _reconstruct(kind: Any, shape: Any, typecode: Any) -> Any:
+class _Array:
+    """Stands for an array until its state, (version, shape, dtype, Fortran, bytes), makes it one."""
+
+    value: np.ndarray | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, kind, fortran, content = state
+        if not isinstance(kind, _Type) or not isinstance(content, bytes):
+            raise pickle.UnpicklingError("an array that numpy would not have written")
+        values = np.frombuffer(content, kind.dtype)
+        self.value = values.reshape(tuple(int(side) for side in shape), order="F" if fortran else "C")
+
+
+class _Type:
+    """Stands for a dtype; of its state only the byte order means anything for whole numbers."""
+
+    def __init__(self, code: str) -> None:
+        self.dtype = np.dtype(TYPES[code])
+
+    def __setstate__(self, state: Any) -> None:
+        if state[1] in (">", b">"):
+            self.dtype = self.dtype.newbyteorder(">")
+
+
+def _reconstruct(kind: Any, shape: Any, typecode: Any) -> _Array:
     if kind is not _ArrayMarker or tuple(shape) != (0,):
         raise pickle.UnpicklingError("an array that numpy would not have written")
-    return _real_reconstruct(np.ndarray, (0,), typecode)
+    return _Array()
 
 
-def _dtype(code: Any, *flags: Any) -> Any:
+def _dtype(code: Any, *flags: Any) -> _Type:
     text = code.decode("ascii", "replace") if isinstance(code, bytes) else str(code)
-    if text.lstrip("|") not in ("u1", "i8", "i4"):
-        raise pickle.UnpicklingError(f"an array of type {text!r}")
-    return np.dtype(text, *flags)
+    if text.lstrip("|") not in TYPES:
+        raise pickle.UnpicklingError(f"an array of type {text[:20]!r}")
+    return _Type(text.lstrip("|"))
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
@@ -51,17 +91,28 @@ class RestrictedUnpickler(pickle.Unpickler):
         return _ADMITTED[module, name]
 
 
+def _check_opcodes(content: bytes) -> None:
+    """Refuse opcodes that no batch has, and memo numbers beyond any need: the memo is as long as the largest one."""
+    for opcode, argument, _ in pickletools.genops(content):
+        if opcode.name not in OPCODES:
+            raise pickle.UnpicklingError(f"it uses {opcode.name}")
+        if opcode.name in ("PUT", "LONG_BINPUT") and int(argument or 0) > len(content):
+            raise pickle.UnpicklingError(f"it numbers an object {argument}")
+
+
 def restricted_load(content: bytes, where: str) -> dict[bytes, Any]:
     """The dictionary (bytes keys) in a CIFAR batch; InputError for anything else, before anything is run."""
     try:
+        _check_opcodes(content)
         loaded = RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()
     except pickle.UnpicklingError as error:
         raise InputError(
-            f"{where} is not a CIFAR batch and was not loaded ({error}): fetch it again"
+            f"{where} is not a CIFAR batch and was not loaded ({reason(error)}): fetch it again"
         ) from None
     except Exception as error:  # a truncated or hostile stream can raise nearly anything
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise InputError(f"{where} is truncated or damaged ({reason}): fetch it again") from None
+        text = f"{type(error).__name__}: {reason(error)}"
+        raise InputError(f"{where} is truncated or damaged ({text}): fetch it again") from None
     if not isinstance(loaded, dict):
         raise InputError(f"{where} holds a {type(loaded).__name__}, not a CIFAR batch: fetch it again")
-    return {k.encode() if isinstance(k, str) else k: v for k, v in loaded.items()}
+    found = {k.encode() if isinstance(k, str) else k: v for k, v in loaded.items()}
+    return {k: v.value if isinstance(v, _Array) else v for k, v in found.items()}

@@ -1,0 +1,42 @@
+"""Limits that a reader must stay within, whatever a file claims."""
+
+import faulthandler
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+MOST_MEMORY = 1 << 30
+LONGEST = 60  # seconds that one test may hang in a library before the process ends with a traceback
+
+
+def examples(default: int) -> int:
+    """Inputs for each kind: a few by default, SIGMAPCA_FUZZ of them over all kinds in `make fuzz`."""
+    from corpus import PACKED, SEEDS
+
+    total = int(os.environ.get("SIGMAPCA_FUZZ") or 0)
+    return -(-total // (len(SEEDS) + len(PACKED))) if total else default
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """At most a gigabyte more than the process holds now, and no hanging for ever."""
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (held + MOST_MEMORY, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    """A hang inside a C library cannot be interrupted, but it can be told."""
+    seconds = LONGEST if not os.environ.get("SIGMAPCA_FUZZ") else 3600
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,46 @@
+"""What the program does with a file of each kind, to the end: open, check, standardise, read rows and attributes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.runs import checkpoint, metrics
+from sigmapca_cli.runs.find import UNREADABLE, summarise_folder
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.sources import build
+from sigmapca_cli.sources.config import DataConfig
+
+KINDS = {
+    "wav": "signals", "png": "images", "jpeg": "images", "tiff": "images", "idx": "mnist", "cifar_python": "cifar10",
+    "cifar_binary": "cifar10", "cifar_archive": "cifar10", "prepared": "prepared",
+}  # fmt: skip
+
+
+def read(kind: str, path: Path) -> Any:
+    """Use the file as a command would."""
+    if kind == "run":
+        return read_run(path)
+    if kind == "metrics":
+        table = metrics.MetricTable()
+        for row in metrics.read_metrics_jsonl(path):
+            table.row(int(row.pop("step")), row)
+        return table.arrays(), metrics.latest(path)
+    if kind == "checkpoint":
+        return checkpoint.load(path, config_hash="c", data_hash="d")
+    source = build(DataConfig(name=KINDS.get(kind, "array"), path=str(path), patch=5, mix=False))
+    rows = source.rows(np.array([0, source.n - 1]))
+    assert np.isfinite(rows).all()
+    return source.covariance()
+
+
+def read_run(path: Path) -> None:
+    """Everything that `show`, `runs` and `evaluate` ask of a run."""
+    summary = summarise_folder(path.parent)
+    assert summary.status != UNREADABLE or summary.error
+    run = Run.open(path)
+    for name in (
+        "status", "config", "overrides", "filters", "sigma", "encoder", "decoder", "rotation", "directions", "spreads",
+        "mean", "scale", "whitening", "truth", "patch_shape", "metrics", "evaluation", "resumable",
+    ):  # fmt: skip
+        getattr(run, name)
