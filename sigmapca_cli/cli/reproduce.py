@@ -5,13 +5,11 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("reproduce", help="Reproduce the paper's figures and tables, with a verdict on every claim.")(
-        reproduce
-    )
+    app.command("reproduce", help="Reproduce the paper's figures, with verdicts.")(reproduce)
 
 
 def reproduce(
-    names: list[str] = typer.Argument(None, metavar="[NAME]...", help="Experiments; --list shows them."),
+    names: list[str] = typer.Argument(None, metavar="NAME", help="Experiments; --list shows them."),
     everything: bool = typer.Option(False, "--all", help="All of them."),
     listing: bool = typer.Option(False, "--list", help="List the experiments."),
     data: str = typer.Option(
@@ -20,6 +18,9 @@ def reproduce(
     quick: bool = typer.Option(False, "--quick", help="A small version: few images, few steps."),
     jobs: int = typer.Option(0, "--jobs", "-j", min=0, help="Runs side by side; 0: one a core."),
     recipe: str = typer.Option("default", "--recipe", metavar="WHOSE", help="default (ours), paper, both."),
+    solver: str = typer.Option(
+        "stochastic", "--solver", metavar="HOW", help="stochastic, or newton for the models that it knows."
+    ),
     write_docs: bool = typer.Option(False, "--write-docs", help="Write docs/reproduction.md as well."),
 ) -> None:
     """Run what is missing, draw, judge, and write outputs/reproduce/."""
@@ -28,4 +29,4 @@ def reproduce(
     if listing:
         command.list_experiments()
         return
-    command.main(list(names or []), everything, data, quick, jobs, recipe, write_docs)
+    command.main(list(names or []), everything, data, quick, jobs, recipe, write_docs, solver)

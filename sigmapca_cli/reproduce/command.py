@@ -9,55 +9,87 @@ from sigmapca_cli.config import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import refuse_several
 from sigmapca_cli.reproduce import page
-from sigmapca_cli.reproduce.engine import (
-    Outcome,
-    Task,
-    available_cores,
-    job,
-    perform_all,
-    pool,
-    quiet,
-    short,
-    tasks,
-)
+from sigmapca_cli.reproduce.engine import Each, Outcome, available_cores, crew, perform, quiet, short
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import Verdict, conclude, folder_of, held
+from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.runs.folders import outputs_root
 
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
+SOLVERS = ("stochastic", "newton")
 
 
-def settings(recipe: str, data: str | None, quick: bool, extra: tuple[str, ...] = ()) -> list[Setting]:
+def settings(
+    recipe: str, data: str | None, quick: bool, extra: tuple[str, ...] = (), solver: str = "stochastic"
+) -> list[Setting]:
     """One setting a recipe; a quick look needs no download, so it is on the photographs unless told otherwise."""
     choice("--recipe", recipe, RECIPES)
+    choice("--solver", solver, SOLVERS)
     data = data or ("natural" if quick else "cifar10")
     choice("--data", data, DATA)
+    if solver == "newton" and recipe != "default":
+        raise InputError(
+            f"--recipe {recipe}: the paper's recipe is a way to train; --solver newton trains nothing"
+        )
     recipes = ("default", "paper") if recipe == "both" else (recipe,)
-    return [Setting(name, data, quick, extra) for name in recipes]
+    return [Setting(name, data, quick, extra, solver) for name in recipes]
 
 
 def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path) -> None:
     """All runs of the chosen experiments, then figures and verdicts of each."""
-    work = [task for experiment in chosen for task in tasks(experiment, setting)]
     check_data(chosen, setting)
     began = time.monotonic()
+    with crew(jobs) as each:
+        planned = plan_all(each, [task for experiment in chosen for task in tasks(experiment, setting)])
+        if setting.solver == "newton":
+            chosen, planned = solvable(chosen, planned)
+        outcomes = perform_all(each, planned)
+        failed = sum(bool(outcome.problem) for outcome in outcomes.values())
+        print(
+            f"{len(outcomes)} runs, {failed} failed, {time.monotonic() - began:.0f} s; figures and verdicts:"
+        )
+        lists = [[outcomes[task] for task in tasks(e, setting)] for e in chosen]
+        items = [(e.name, setting, found, root) for e, found in zip(chosen, lists, strict=True)]
+        for name, verdicts in each(conclude_one, items):
+            yes, no, unknown = held(verdicts)
+            rest = f", {unknown} not measured" if unknown else ""
+            where = folder_of(root, name, setting.way)
+            print(
+                f"{name:<26} {yes} of {yes + no} claims held{rest}  {short(str(where))}/figure.png",
+                flush=True,
+            )
 
-    def say(outcome: Outcome, done: int) -> None:
+
+def plan_all(each: Each, work: list[Task]) -> list[Planned]:
+    """All tasks composed, in their order."""
+    found = {one.tasks[0]: one for one in each(plan, work)}
+    return [found[task] for task in work]
+
+
+def perform_all(each: Each, planned: list[Planned]) -> dict[Task, Outcome]:
+    """The outcome of every task, each told as it comes."""
+    outcomes: dict[Task, Outcome] = {}
+    for outcome in (outcome for found in each(perform, units(planned)) for outcome in found):
+        outcomes[outcome.task] = outcome
         end = f"failed: {outcome.problem}" if outcome.problem else short(outcome.folder)
+        count = f" each of {outcome.beside} side by side" if outcome.beside > 1 else ""
         name = f"{outcome.task.experiment} {outcome.task.key}"
-        print(f"[{done}/{len(work)}] {name}  {outcome.seconds:.1f} s  {end}", flush=True)
+        print(f"[{len(outcomes)}/{len(planned)}] {name}  {outcome.seconds:.1f} s{count}  {end}", flush=True)
+    return outcomes
 
-    outcomes = perform_all(work, jobs, say)
-    lists = [[outcomes[task] for task in work if task.experiment == e.name] for e in chosen]
-    failed = sum(bool(outcome.problem) for outcome in outcomes.values())
-    print(f"{len(work)} runs, {failed} failed, {time.monotonic() - began:.0f} s; figures and verdicts:")
-    for experiment, verdicts in zip(chosen, conclude_all(chosen, setting, lists, root, jobs), strict=True):
-        yes, no, unknown = held(verdicts)
-        rest = f", {unknown} not measured" if unknown else ""
-        where = folder_of(root, experiment.name, setting.recipe)
-        print(f"{experiment.name:<26} {yes} of {yes + no} claims held{rest}  {short(str(where))}/figure.png")
+
+def solvable(chosen: list[Experiment], planned: list[Planned]) -> tuple[list[Experiment], list[Planned]]:
+    """The experiments in which the Newton solver has something to solve, and their runs."""
+    names = {one.tasks[0].experiment for one in planned if one.job and one.job.cfg.solver.name == "newton"}
+    for experiment in chosen:
+        if experiment.name not in names:
+            print(f"{experiment.name:<26} left out: the Newton solver knows none of its models")
+    return (
+        [experiment for experiment in chosen if experiment.name in names],
+        [one for one in planned if one.tasks[0].experiment in names],
+    )
 
 
 def check_data(chosen: list[Experiment], setting: Setting) -> None:
@@ -70,28 +102,22 @@ def check_data(chosen: list[Experiment], setting: Setting) -> None:
         build(job(Task(first.name, panel.key, tuple(first.overrides(panel, setting)))).cfg.data)
 
 
-def conclude_all(
-    chosen: list[Experiment], setting: Setting, lists: list[list[Outcome]], root: Path, jobs: int
-) -> list[list[Verdict]]:
-    """Judge and draw every experiment."""
-    if jobs == 1 or len(chosen) == 1:
-        return [conclude_one(e.name, setting, found, root) for e, found in zip(chosen, lists, strict=True)]
-    with pool(min(jobs, len(chosen))) as workers:
-        futures = [
-            workers.submit(conclude_one, e.name, setting, found, root)
-            for e, found in zip(chosen, lists, strict=True)
-        ]
-        return [future.result() for future in futures]
-
-
-def conclude_one(name: str, setting: Setting, outcomes: list[Outcome], root: Path) -> list[Verdict]:
+def conclude_one(item: tuple[str, Setting, list[Outcome], Path]) -> tuple[str, list[Verdict]]:
     """`conclude` by name, as an experiment itself cannot be sent to another process."""
+    name, setting, outcomes, root = item
     with quiet():
-        return conclude(EXPERIMENTS[name], setting, outcomes, root)
+        return name, conclude(EXPERIMENTS[name], setting, outcomes, root)
 
 
 def main(
-    names: list[str], everything: bool, data: str | None, quick: bool, jobs: int, recipe: str, docs: bool
+    names: list[str],
+    everything: bool,
+    data: str | None,
+    quick: bool,
+    jobs: int,
+    recipe: str,
+    docs: bool,
+    solver: str,
 ) -> None:
     """What the command does."""
     refuse_several("reproduce", "start it without torchrun; --jobs N runs N processes")
@@ -101,7 +127,8 @@ def main(
         raise InputError("name an experiment (--list shows them), or give --all")
     root = outputs_root(None) / "reproduce"
     chosen = list(EXPERIMENTS.values()) if everything else pick(names)
-    for setting in settings(recipe, data, quick) if chosen else []:
+    asked = settings(recipe, data, quick, solver=solver)
+    for setting in asked if chosen else []:
         reproduce(chosen, setting, jobs or available_cores(), root)
     print(f"summary: {short(str(page.write_page(root)))}")
     if docs:

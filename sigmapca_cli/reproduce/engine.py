@@ -1,84 +1,92 @@
-"""Run what is missing: each panel is one ordinary run, found again by the hash of its configuration."""
+"""Run what is missing: each run is an ordinary one, found again by the hash of its configuration."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.errors import RunFailed, SigmapcaError, Stopped
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.work import Planned, Task
 
+if TYPE_CHECKING:
+    from sigmapca_cli.job import Job
 
-@dataclass(frozen=True)
-class Task:
-    """One panel of one experiment, small enough to be sent to another process."""
-
-    experiment: str
-    key: str
-    overrides: tuple[str, ...]
+# each(function, items): results as they come, from as many processes as there are jobs.
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a panel's run is, or why there is none."""
+    """Where a panel's run is, or why there is none; `beside` runs were made together in so many seconds each."""
 
     task: Task
     folder: str = ""
     problem: str = ""
     seconds: float = 0.0
+    beside: int = 1
 
 
-def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
-    """All runs of an experiment."""
+def perform(unit: list[Planned]) -> list[Outcome]:
+    """Make the runs of a unit, or find them finished; one that fails is reported, and ends no other."""
+    began = time.monotonic()
+    ended = together(unit) if len(unit) > 1 else None
+    if ended is None and len(unit) > 1:
+        return [outcome for one in unit for outcome in perform([one])]
+    folder_or_problem = ended or [alone(one) for one in unit]
+    seconds = (time.monotonic() - began) / len(unit)
     return [
-        Task(experiment.name, panel.key, tuple(experiment.overrides(panel, setting)))
-        for panel in experiment.runs(setting)
+        Outcome(task, folder, problem, seconds, len(unit))
+        for one, (folder, problem) in zip(unit, folder_or_problem, strict=True)
+        for task in one.tasks
     ]
 
 
-def perform(task: Task) -> Outcome:
-    """Make one run, or find it finished; a run that fails is a fact to report, not the end of the others."""
+def alone(one: Planned) -> tuple[str, str]:
+    """(folder, problem) of one run."""
     from sigmapca_cli.training.run import run
 
-    began = time.monotonic()
+    if one.job is None:
+        return "", one.problem
     with quiet():
         try:
-            folder = str(run(job(task)))
+            return str(run(one.job)), ""
         except Stopped:
             raise
         except SigmapcaError as problem:
-            return Outcome(task, problem=str(problem), seconds=time.monotonic() - began)
+            return "", str(problem)
         except Exception as problem:
             # A defect in one method must not cost the hours of the others; its trace is in the run's train.log.
-            words = f"internal error, {type(problem).__name__}: {problem}"
-            return Outcome(task, problem=words, seconds=time.monotonic() - began)
-    return Outcome(task, folder, seconds=time.monotonic() - began)
+            return "", f"internal error, {type(problem).__name__}: {problem}"
 
 
-def job(task: Task):  # type: ignore[no-untyped-def]  # Job lives behind heavy imports
-    """The typed job that the command line would compose."""
-    from hydra import compose, initialize_config_dir
+def together(unit: list[Planned]) -> list[tuple[str, str]] | None:
+    """(folder, problem) of runs trained side by side; None where they have to be tried one by one."""
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.training.signals import Guard
+    from sigmapca_cli.training.together import train_together
 
-    from sigmapca_cli.cli.places import conf_folder
-    from sigmapca_cli.config import register
-    from sigmapca_cli.job import job_of
-
-    register()
-    overrides = [*task.overrides, "if_exists=skip"]
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        made = job_of(compose("config", overrides))
-    made.overrides = overrides
-    return made
+    jobs: list[Job] = [one.job for one in unit if one.job is not None]
+    with quiet(), Guard() as guard:
+        try:
+            members = train_together(jobs, build(jobs[0].cfg.data), guard)
+        except Stopped:
+            raise
+        except Exception:
+            # Whose fault it was, each shows alone; those that are finished are not made again.
+            return None
+    return [("", str(m.problem)) if m.problem else (str(m.folder), "") for m in members]
 
 
 @contextlib.contextmanager
@@ -95,27 +103,28 @@ def quiet() -> Iterator[None]:
         logger.handlers, logger.propagate = before, propagate
 
 
-def perform_all(work: list[Task], jobs: int, say: Callable[[Outcome, int], None]) -> dict[Task, Outcome]:
-    """Every task's outcome; `jobs` processes of one thread each, or here and now for one job."""
-    outcomes: dict[Task, Outcome] = {}
+@contextlib.contextmanager
+def crew(jobs: int) -> Iterator[Each]:
+    """Whoever does the work: `jobs` processes of one thread each, or this one for one job."""
     if jobs == 1:
-        for task in work:
-            outcomes[task] = perform(task)
-            say(outcomes[task], len(outcomes))
-        return outcomes
+        yield map
+        return
     with pool(jobs) as workers:
-        waiting: list[Future[Outcome]] = [workers.submit(perform, task) for task in work]
-        try:
-            for future in as_completed(waiting):
-                outcome = future.result()
-                outcomes[outcome.task] = outcome
-                say(outcome, len(outcomes))
-        except BrokenProcessPool:
-            raise RunFailed("a run's process was killed (out of memory?): try --jobs 1") from None
-        except BaseException:
-            workers.shutdown(wait=False, cancel_futures=True)
-            raise
-    return outcomes
+        yield functools.partial(as_they_come, workers)
+
+
+def as_they_come(
+    workers: ProcessPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any]
+) -> Iterator[Any]:
+    """function(item) for every item, the quickest first."""
+    try:
+        for future in as_completed([workers.submit(function, item) for item in items]):
+            yield future.result()
+    except BrokenProcessPool:
+        raise RunFailed("a run's process was killed (out of memory?): try --jobs 1") from None
+    except BaseException:
+        workers.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 @contextlib.contextmanager

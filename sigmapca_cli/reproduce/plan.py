@@ -32,6 +32,12 @@ class Setting:
     data: str = "cifar10"  # natural | cifar10 | mnist
     quick: bool = False
     extra: tuple[str, ...] = ()  # further overrides of every run; tests make runs tiny with them
+    solver: str = "stochastic"  # stochastic | newton, for the models that the Newton solver knows
+
+    @property
+    def way(self) -> str:
+        """The name under which results are kept: default, paper or newton."""
+        return "newton" if self.solver == "newton" else self.recipe
 
     @property
     def faithful(self) -> bool:

@@ -30,12 +30,22 @@ class Results:
         self.experiment, self.setting = experiment, setting
         self.runs, self.problems = dict(runs), dict(problems)
         self._sources: dict[str, Any] = {}
+        self.asked: set[str] = set()
 
     def run(self, key: str) -> Run:
         """The finished run of a panel."""
+        self.asked.add(key)
         if key not in self.runs:
             raise Missing(f"{key}: {self.problems.get(key, 'not run')}")
         return self.runs[key]
+
+    def solved(self) -> list[str]:
+        """The panels that the Newton solver solved, or tried to."""
+        return [key for key, run in self.runs.items() if run.config["solver"]["name"] == "newton"]
+
+    def unsettled(self) -> list[str]:
+        """Those of them on which it did not converge."""
+        return [key for key in self.solved() if not self.runs[key].evaluation["converged"]]
 
     def filters(self, key: str) -> Array:
         """Filters (p, k) as they are shown: for linear ICA the columns of the unmixing, of unit norm."""

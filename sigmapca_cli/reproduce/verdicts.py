@@ -21,15 +21,16 @@ from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.runs.read import Run
 
 Verdict = dict[str, Any]
+WAYS = ("default", "paper", "newton")
 NUMBERS = (
     "explained_variance", "reconstruction_error", "orthogonality_error", "correlation", "mcc", "steps",
     "relative_gradient", "converged",
 )  # fmt: skip
 
 
-def folder_of(root: Path, name: str, recipe: str) -> Path:
-    """outputs/reproduce/NAME for our recipe, and paper/ in it for the authors' own."""
-    return root / name / "paper" if recipe == "paper" else root / name
+def folder_of(root: Path, name: str, way: str) -> Path:
+    """outputs/reproduce/NAME for our recipe; paper/ in it for the authors' own, newton/ for the Newton solver."""
+    return root / name if way == "default" else root / name / way
 
 
 def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], root: Path) -> list[Verdict]:
@@ -41,7 +42,7 @@ def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], 
         else:
             runs[outcome.task.key] = Run.open(outcome.folder)
     results = Results(experiment, setting, runs, problems)
-    folder = folder_of(root, experiment.name, setting.recipe)
+    folder = folder_of(root, experiment.name, setting.way)
     folder.mkdir(parents=True, exist_ok=True)
     verdicts = [judge(claim, results) for claim in experiment.claims if applies(claim, setting)]
     save(experiment.draw(results), folder / "figure", dpi=110)
@@ -65,6 +66,7 @@ def judge(claim: Claim, results: Results) -> Verdict:
         "value": None,
         "held": None,
     }
+    results.asked.clear()
     try:
         value = claim.value(results)
     except Missing as missing:
@@ -73,6 +75,8 @@ def judge(claim: Claim, results: Results) -> Verdict:
         return {**verdict, "note": f"not measured by this run: {missing.args[0]}"}
     if not math.isfinite(value):
         return {**verdict, "held": False, "note": "the value is not finite"}
+    if unsettled := [key for key in results.unsettled() if key in results.asked]:
+        verdict["note"] = f"the Newton solver did not converge on {', '.join(unsettled)}"
     held = RELATIONS[claim.relation](value, claim.threshold)
     return {**verdict, "value": float(value), "held": bool(held)}
 
@@ -80,11 +84,14 @@ def judge(claim: Claim, results: Results) -> Verdict:
 def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
     """What verdicts.json holds."""
     experiment, setting = results.experiment, results.setting
+    newton = {"solved": results.solved(), "unsettled": results.unsettled(), "runs": len(results.runs)}
     return {
         "experiment": experiment.name,
         "title": experiment.title,
         "caption": experiment.caption,
         "recipe": setting.recipe,
+        "solver": setting.solver,
+        **({"newton": newton} if setting.solver == "newton" else {}),
         "data": setting.data if experiment.images else "synthetic",
         "quick": setting.quick and experiment.images,
         "command": command(experiment, setting),
@@ -100,7 +107,8 @@ def command(experiment: Experiment, setting: Setting) -> str:
     if experiment.images:
         words += ["--data", setting.data]
         words += ["--quick"] if setting.quick else []
-    return " ".join([*words, "--recipe", setting.recipe])
+    words += ["--solver", "newton"] if setting.solver == "newton" else ["--recipe", setting.recipe]
+    return " ".join(words)
 
 
 def numbers(results: Results) -> str:
@@ -109,8 +117,10 @@ def numbers(results: Results) -> str:
     names = ("panel", "loss", *NUMBERS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*names, "run", "command", "problem"])
+    solved = results.solved()
     for panel in results.experiment.runs(results.setting):
         where = results.experiment.command(panel, results.setting)
+        where += " solver=newton" if panel.key in solved else ""
         if panel.key not in results.runs:
             table.writerow([panel.key, *[""] * (len(names) - 1), "", where, results.problems.get(panel.key)])
             continue
@@ -155,14 +165,14 @@ def write(path: Path, text: str) -> None:
 
 
 def read_reports(root: Path, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """{(experiment, recipe): what verdicts.json holds}, of all that have been run."""
+    """{(experiment, way): what verdicts.json holds}, of all that have been run."""
     found = {}
     for name in names:
-        for recipe in ("default", "paper"):
-            path = folder_of(root, name, recipe) / "verdicts.json"
+        for way in WAYS:
+            path = folder_of(root, name, way) / "verdicts.json"
             if path.exists():
                 try:
-                    found[name, recipe] = json.loads(path.read_text(encoding="utf-8"))
+                    found[name, way] = json.loads(path.read_text(encoding="utf-8"))
                 except ValueError as problem:
                     raise InputError(f"{path}: not JSON ({problem}); run the experiment again") from None
     return found

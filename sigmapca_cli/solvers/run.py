@@ -11,6 +11,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
+from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray
@@ -27,7 +28,8 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
 
     InputError for a model that is not the main loss without ordering: the solver knows no other equation.
     """
-    _check(cfg)
+    if problem := refusal(cfg):
+        raise InputError(problem)
     if cfg.model.family == "linear_ica":
         return lica_fit(source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads)
     name = cfg.nonlinearity.name
@@ -124,20 +126,22 @@ def _facts(result: NewtonResult, notes: list[str]) -> Facts:
     }
 
 
-def _check(cfg: Any) -> None:
+def refusal(cfg: Any) -> str | None:
+    """Why the solver cannot take a resolved configuration, or None where it can."""
     if getattr(cfg.model, "objective", None) != "main":
-        raise InputError(
-            f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic"
-        )
+        return f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic"
     if cfg.ordering.name != "none":
-        raise InputError(
-            "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
-        )
+        return "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
     if cfg.regularisers:
-        raise InputError("solver=newton knows no regularisers; drop them, or use solver=stochastic")
+        return "solver=newton knows no regularisers; drop them, or use solver=stochastic"
     if cfg.sigma.name not in ("batch", "ema", "data"):
-        raise InputError(
-            f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
-        )
-    if cfg.nonlinearity.name == "asymmetric" and cfg.nonlinearity.c != 1.6:
-        raise InputError("solver=newton knows nonlinearity.c=1.6 only; use that, or solver=stochastic")
+        return f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+    h = cfg.nonlinearity
+    if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
+        return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"
+    try:
+        if cfg.model.family != "linear_ica":
+            lookup(h.name, h.derivative)
+    except InputError as problem:
+        return str(problem)
+    return None

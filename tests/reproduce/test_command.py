@@ -25,6 +25,8 @@ def call(*arguments, cwd):
         (("cifar-filter",), "did you mean cifar-filters?"),
         (("--all", "rica-beta"), "either names or --all"),
         (("rica-beta", "--data", "cifar"), "did you mean cifar10?"),
+        (("rica-beta", "--solver", "newt"), "did you mean newton?"),
+        (("rica-beta", "--solver", "newton", "--recipe", "paper"), "trains nothing"),
     ],
 )
 def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):

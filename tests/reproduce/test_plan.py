@@ -5,9 +5,9 @@ import pytest
 from sigmapca_cli.cli.places import conf_folder
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
-from sigmapca_cli.reproduce.engine import Task, job, tasks
 from sigmapca_cli.reproduce.plan import RELATIONS, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
+from sigmapca_cli.reproduce.work import Task, job, tasks
 
 QUICK = Setting("default", "natural", True)
 

@@ -2,18 +2,20 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sigmapca_cli.reproduce import page
 from sigmapca_cli.reproduce.command import reproduce
-from sigmapca_cli.reproduce.engine import perform, tasks
+from sigmapca_cli.reproduce.engine import perform
 from sigmapca_cli.reproduce.plan import Claim, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
 from sigmapca_cli.reproduce.verdicts import judge
+from sigmapca_cli.reproduce.work import plan, tasks, units
 from sigmapca_cli.runs.read import Run
 
 POINTS = EXPERIMENTS["points-uniform"]
@@ -92,6 +94,44 @@ def test_a_missing_run_leaves_a_claim_open():
         nothing.filters("other")
 
 
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """points-uniform and signals-non-orthogonal by the Newton solver, one iteration for the second: their reports."""
+    with pytest.MonkeyPatch.context() as patch:
+        outputs = tmp_path_factory.mktemp("newton")
+        patch.setenv("SIGMAPCA_OUTPUTS", str(outputs))
+        root = outputs / "reproduce"
+        reproduce([POINTS, EXPERIMENTS["rica-beta"]], Setting(data="natural", solver="newton"), 1, root)
+        one = Setting(solver="newton", extra=("solver.max_iterations=1",))
+        reproduce([EXPERIMENTS["signals-non-orthogonal"]], one, 1, root)
+        yield root
+
+
+def newton_report(root, name):
+    return json.loads((root / name / "newton" / "verdicts.json").read_text())
+
+
+def test_the_newton_solver_takes_the_models_it_knows(solved):
+    report = newton_report(solved, "points-uniform")
+    assert report["newton"]["solved"] == [p.key for p in POINTS.panels if p.key.startswith("a")]
+    assert report["newton"]["unsettled"] == [] and all(v["held"] for v in report["verdicts"])
+    assert "--solver newton" in report["command"]
+    rows = {
+        r["panel"]: r for r in csv.DictReader((solved / "points-uniform" / "newton" / "numbers.csv").open())
+    }
+    assert "solver=newton" in rows["a1"]["command"] and "newton" not in rows["fastica"]["command"]
+    # None of its models is known, so there is nothing to compare.
+    assert not (solved / "rica-beta").exists()
+
+
+def test_where_newton_did_not_converge_the_verdict_says_so(solved):
+    report = newton_report(solved, "signals-non-orthogonal")
+    assert report["newton"]["unsettled"] == ["nonlinear", "lica"]
+    notes = {v["claim"]: v.get("note", "") for v in report["verdicts"]}
+    assert "not converge on lica" in notes["The two-layer model recovers all three signals"]
+    assert notes["FastICA recovers all three signals"] == ""
+
+
 def test_differences_are_claims_that_one_recipe_holds():
     def report(*marks, quick=False):
         claims = [{"claim": str(i), "held": mark, "value": 1.0} for i, mark in enumerate(marks)]
@@ -112,9 +152,36 @@ def test_the_recorded_loss_of_the_signals_comes_out(tmp_path, monkeypatch):
     monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
     experiment, setting = EXPERIMENTS["signals-orthogonal"], Setting("paper")
     task = next(t for t in tasks(experiment, setting) if t.key == "nonlinear")
-    results = Results(experiment, setting, {"nonlinear": Run.open(perform(task).folder)}, {})
+    results = Results(experiment, setting, {"nonlinear": Run.open(perform([plan(task)])[0].folder)}, {})
     assert results.loss("nonlinear") == pytest.approx(3.30, rel=0.01)
     assert results.source_correlation("nonlinear").min() > 0.98
+
+
+def test_runs_that_differ_in_a_alone_are_trained_side_by_side(tmp_path, monkeypatch):
+    setting = Setting(extra=("steps=200", "threads=1", "dtype=float64"))
+    work = [plan(task) for task in tasks(POINTS, setting) if task.key in ("linear", "a1", "a2", "a4")]
+    copy = replace(work[1], tasks=(replace(work[1].tasks[0], experiment="another"),))
+    found = units([*work, copy])
+    assert [[len(one.tasks) for one in unit] for unit in found] == [[1], [2, 1, 1]]
+    filters = []
+    for name, split in (("together", found), ("alone", [[one] for one in work[1:]])):
+        monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path / name))
+        outcomes = {o.task: o for unit in split for o in perform(unit)}
+        filters.append([Run.open(outcomes[one.tasks[0]].folder).filters for one in work[1:]])
+    np.testing.assert_allclose(filters[0], filters[1], rtol=1e-6, atol=1e-8)
+
+
+def test_one_that_fails_leaves_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
+    setting = Setting("paper", extra=SHORT)
+    work = [plan(task) for task in tasks(POINTS, setting) if task.key in ("a1", "a2", "a4")]
+    work[1].job.cfg.lr = 1e300
+    outcomes = perform(work)
+    assert ["diverged" in o.problem for o in outcomes] == [False, True, False]
+    assert [bool(o.folder) for o in outcomes] == [True, False, True]
+    before = {run: run.stat().st_mtime_ns for run in tmp_path.glob("*/*/run.h5")}
+    assert perform([work[0], work[2]])[1].folder == outcomes[2].folder
+    assert {run: run.stat().st_mtime_ns for run in tmp_path.glob("*/*/run.h5")} == before
 
 
 def test_a_rotation_between_two_sets_of_filters_is_found():

@@ -1,0 +1,104 @@
+"""From panels to runs: what is composed once, made once, and trained side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.reproduce.plan import Experiment, Setting
+
+if TYPE_CHECKING:
+    from sigmapca_cli.job import Job
+
+
+@dataclass(frozen=True)
+class Task:
+    """One panel of one experiment; with solver=newton it is solved so where the solver knows its model."""
+
+    experiment: str
+    key: str
+    overrides: tuple[str, ...]
+    solver: str = "stochastic"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The run that one or more panels show: its job, or why there is none; equal groups can be trained side by side."""
+
+    tasks: tuple[Task, ...]
+    job: Job | None = None
+    group: str | None = None
+    problem: str = ""
+
+
+def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
+    """All panels of an experiment that a setting asks for."""
+    return [
+        Task(experiment.name, panel.key, tuple(experiment.overrides(panel, setting)), setting.solver)
+        for panel in experiment.runs(setting)
+    ]
+
+
+def plan(task: Task) -> Planned:
+    """Compose a task; a mistake in one is a fact to report, not the end of the others."""
+    from sigmapca_cli.methods import method as methods
+    from sigmapca_cli.training.together import group_key
+
+    try:
+        made = job(task)
+        return Planned((task,), made, group_key(made, methods.build(made.cfg)))
+    except SigmapcaError as problem:
+        return Planned((task,), problem=str(problem))
+
+
+def job(task: Task) -> Job:
+    """The typed job that the command line would compose."""
+    found = composed(task.overrides)
+    if task.solver == "newton":
+        from sigmapca_cli.solvers.run import refusal
+
+        if refusal(found.cfg) is None:
+            return composed((*task.overrides, "solver=newton"))
+    return found
+
+
+def composed(overrides: tuple[str, ...]) -> Job:
+    """The job of these overrides; a run that is finished already is not made again."""
+    from hydra import compose, initialize_config_dir
+
+    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.config import register
+    from sigmapca_cli.job import job_of
+
+    register()
+    words = [*overrides, "if_exists=skip"]
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        made = job_of(compose("config", words))
+    made.overrides = words
+    return made
+
+
+def merged(planned: Iterable[Planned]) -> list[Planned]:
+    """Panels of one configuration, of whatever experiment, share one run."""
+    found: dict[str, Planned] = {}
+    for number, one in enumerate(planned):
+        name = one.job.hash if one.job is not None else f"problem {number}"
+        found[name] = replace(one, tasks=found[name].tasks + one.tasks) if name in found else one
+    return list(found.values())
+
+
+def units(planned: Iterable[Planned]) -> list[list[Planned]]:
+    """What one process makes in one go: runs of one group, as many as are worth it, or a single run."""
+    from sigmapca_cli.training.together import WIDEST
+
+    groups: dict[str, list[Planned]] = {}
+    for number, one in enumerate(merged(planned)):
+        groups.setdefault(one.group or f"alone {number}", []).append(one)
+    found = []
+    for members in groups.values():
+        job = members[0].job
+        each = max(1, WIDEST // job.cfg.k) if job is not None else 1
+        found += [members[i : i + each] for i in range(0, len(members), each)]
+    return found
