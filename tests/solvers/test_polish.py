@@ -4,10 +4,14 @@ import numpy as np
 import torch
 
 from sigmapca_cli import sources
+from sigmapca_cli.config import Config
+from sigmapca_cli.methods import method as methods
+from sigmapca_cli.methods.config import NonlinearityConfig
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.polish import gradient, polish
 from sigmapca_cli.solvers.run import project
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.training import fit
 
 
 def test_gradient_is_half_the_tangent_gradient_of_the_loss():
@@ -37,3 +41,25 @@ def test_polish_lowers_the_gradient_and_stays_at_the_true_filters():
     assert facts["gradient_after_polish"] < 1e-3 < facts["gradient_before_polish"]
     np.testing.assert_allclose(np.linalg.norm(W, axis=0), 1, atol=1e-12)
     assert np.abs(source.truth.filters.T @ W).max(0).min() > 0.995
+
+
+def test_training_stays_where_the_polish_ends():
+    source = sources.build(DataConfig(name="natural", patch=5, images=40, select="random"))
+    P, Y, C, _ = project(source, 6)
+    result = solve(Y, a=4.0)
+    start = P @ result.R
+    W, facts = polish(start, C, source, result)
+    assert facts["polished"]
+    stayed = [np.abs(np.sum(begin * trained(source, begin), axis=0)).min() for begin in (W, start)]
+    assert stayed[0] > 0.999
+    assert stayed[0] > stayed[1]
+
+
+def trained(source, W):
+    """The filters after stochastic training from W with tangent gradients and a small rate."""
+    cfg = Config(a=4.0, k=W.shape[1], lr=1e-3, steps=800, batch_size=512)
+    cfg.nonlinearity = NonlinearityConfig("scaled_tanh", 4.0)
+    trainer = fit.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
+    trainer.state["W"].copy_(torch.from_numpy(W))
+    trainer.run()
+    return trainer.state["W"].double().numpy()
