@@ -2,12 +2,12 @@
 
 import typer
 
-WHAT = "filters, curves, spectrum, histograms, signals or scatter; may be repeated."
+WHAT = "filters, curves, spectrum, histograms, signals, scatter, certificate; repeatable."
 
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("plot", help="Draw a run's filters, curves and σ spectrum (PNG and PDF).")(plot)
+    app.command("plot", help="Draw a run: filters, curves, spectrum (PNG, PDF).")(plot)
 
 
 def plot(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.agreement import MATCH_THRESHOLD
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, YELLOW, new_figure
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,29 +76,32 @@ def plot_rotation(
 
 
 def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
-    """The verdict on every pair: blue identified, yellow arbitrary, red repelled by this nonlinearity."""
-    from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
+    """Score of every pair, curvature over its standard error: blue pairs are identified, red ones repelled.
 
-    from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
+    Dots mark pairs that are arbitrary, their score below the threshold. Scores beyond ±10 thresholds look alike.
+    """
+    from sigmapca_cli.evaluation.identifiability import ARBITRARY, REPELLED
 
-    kinds = {IDENTIFIED: BLUE, ARBITRARY: YELLOW, REPELLED: RED}
     k = len(certificate.sigma)
-    codes = np.zeros((k, k))
-    for code, kind in enumerate(kinds):
-        codes[certificate.verdict == kind] = code
-    masked = np.ma.masked_array(codes, np.eye(k, dtype=bool))
+    bound = 10 * certificate.threshold
     side = min(0.16 * k + 1.6, 9)
-    figure = new_figure(max(side, 3.4), side + 0.5)
+    figure = new_figure(max(side + 1.2, 4.2), side + 0.7)
     axes = figure.add_subplot()
     axes.set_facecolor("white")
-    axes.imshow(masked, cmap=ListedColormap(list(kinds.values())), vmin=0, vmax=2, interpolation="nearest")
+    masked = np.ma.masked_array(np.nan_to_num(certificate.score), np.eye(k, dtype=bool))
+    image = axes.imshow(masked, cmap="RdBu", vmin=-bound, vmax=bound, interpolation="nearest")
+    other = ~np.eye(k, dtype=bool)
+    rows, columns = np.nonzero((certificate.verdict == ARBITRARY) & other)
+    axes.plot(columns, rows, ".", color=BLACK, markersize=3)
     _component_axes(axes, k, k)
     axes.set_xlabel("component", fontsize=8)
     axes.set_ylabel("component", fontsize=8)
-    present = [kind for kind in kinds if (certificate.verdict[~np.eye(k, dtype=bool)] == kind).any()]
-    handles = [Patch(color=kinds[kind], label=kind) for kind in present]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, extend="both")
+    bar.set_label("curvature / standard error", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    repelled = int(((certificate.verdict == REPELLED) & other).sum()) // 2
+    words = f"{len(rows) // 2} of {k * (k - 1) // 2} pairs arbitrary (dots), {repelled} repelled (red)"
+    figure.supxlabel(words, fontsize=7)
     if title:
         axes.set_title(title, fontsize=9)
     return figure

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
 from sigmapca_cli.figures.data import spaced
 from sigmapca_cli.figures.filters import plot_filters
@@ -36,6 +37,8 @@ def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source
         raise InputError(f"no figure named {unknown[0]!r}: choose from {', '.join(NAMES)}")
     written = []
     for name in what or NAMES:
+        if what is None and name == "certificate" and not certified(run):
+            continue  # a minute of work on large data, so only where somebody wants it
         figure = _draw(name, run, source)
         if figure is not None:
             written += save(figure, Path(folder) / name)
@@ -49,6 +52,11 @@ def _draw(name: str, run: Any, source: Any) -> Figure | None:
     if name in FIGURES:
         return FIGURES[name](run)
     return None if source is None else WITH_DATA[name](run, source)
+
+
+def certified(run: Any) -> bool:
+    """Whether `evaluate --certificate` has been asked about this run."""
+    return any(str(name).startswith("identifiability") for name in run.evaluation or {})
 
 
 def _filters(run: Any) -> Figure:
@@ -91,6 +99,12 @@ def _scatter(run: Any, source: Any) -> Figure | None:
     return plot_scatter(x, {"linear PCA": pca, _title(run): getattr(run, "directions", run.filters)}, truth)
 
 
+def _certificate(run: Any, source: Any) -> Figure:
+    from sigmapca_cli.evaluation.identifiability import certify_run
+
+    return plot_certificate(certify_run(run, source), _title(run))
+
+
 def _title(run: Any) -> str:
     attrs = run.attrs
     seed = attrs.get("seed")
@@ -102,5 +116,6 @@ WITH_DATA: dict[str, Callable[[Any, Any], Any]] = {
     "histograms": _histograms,
     "signals": _signals,
     "scatter": _scatter,
+    "certificate": _certificate,
 }
 NAMES = (*FIGURES, *WITH_DATA)
