@@ -39,11 +39,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence that holds (True), does not (False), or was not decided (None); label replaces the mark's words."""
+    """One sentence that holds (True), does not (False), or was not decided (None).
+
+    `label` replaces the mark's words, `detail` stands below in small print.
+    """
 
     text: str
     holds: bool | None = None
     label: str = ""
+    detail: str = ""
 
     @property
     def words(self) -> str:
@@ -92,6 +96,14 @@ class Pictures:
     items: Sequence[Picture]
     legend: Sequence[tuple[str, str]] = ()
     kind: ClassVar[str] = "pictures"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns of blocks, the first one wider, side by side where the window is wide enough."""
+
+    columns: Sequence[Sequence[Any]]
+    kind: ClassVar[str] = "beside"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from sigmapca_cli.config import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import refuse_several
-from sigmapca_cli.reproduce import page
+from sigmapca_cli.reproduce import document, page
 from sigmapca_cli.reproduce.engine import Each, Outcome, available_cores, crew, perform, quiet, short
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
@@ -132,7 +132,7 @@ def main(
         reproduce(chosen, setting, jobs or available_cores(), root)
     print(f"summary: {short(str(page.write_page(root)))}")
     if docs:
-        page.write_docs(root, Path("docs/reproduction.md"))
+        document.write_docs(root, Path("docs/reproduction.md"))
         print("written: docs/reproduction.md")
 
 

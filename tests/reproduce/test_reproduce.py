@@ -2,12 +2,13 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sigmapca_cli.reproduce import page
+from sigmapca_cli.reproduce import document, page, summary
 from sigmapca_cli.reproduce.command import reproduce
 from sigmapca_cli.reproduce.engine import perform
 from sigmapca_cli.reproduce.plan import Claim, Setting
@@ -57,11 +58,12 @@ def test_the_page_holds_every_claim_and_needs_no_other_file(finished):
     text = page.write_page(root).read_text()
     for claim in POINTS.claims:
         assert claim.recorded or claim.text in text
-    assert "http" not in text and 'src="data:image/png;base64,' in text and "<script" not in text
+    assert "//" not in re.sub('src="data:[^"]*"', "", text).split("<script>")[0]
+    assert text.count('src="data:image/png;base64,') == 1
 
 
 def test_the_document_escapes_bars_and_counts(finished, tmp_path):
-    page.write_docs(finished[0] / "reproduce", tmp_path / "docs" / "reproduction.md")
+    document.write_docs(finished[0] / "reproduce", tmp_path / "docs" / "reproduction.md")
     text = (tmp_path / "docs" / "reproduction.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows and all(line.replace("\\|", "").count("|") == 6 for line in rows)
@@ -132,7 +134,7 @@ def test_where_newton_did_not_converge_the_verdict_says_so(solved):
     assert notes["FastICA recovers all three signals"] == ""
 
 
-def test_differences_are_claims_that_one_recipe_holds():
+def test_differences_are_claims_that_one_way_holds():
     def report(*marks, quick=False):
         claims = [{"claim": str(i), "held": mark, "value": 1.0} for i, mark in enumerate(marks)]
         return {"verdicts": claims, "data": "natural", "quick": quick}
@@ -143,8 +145,23 @@ def test_differences_are_claims_that_one_recipe_holds():
         # A quick run beside a full one says nothing about the recipes.
         ("tanh-scale", "default"): report(True, quick=True),
         ("tanh-scale", "paper"): report(False),
+        ("points-laplace", "default"): report(True, False),
+        ("points-laplace", "newton"): report(False, False),
     }
-    assert [ours["claim"] for _, ours, _ in page.differences(reports)] == ["1", "3"]
+    found = [(name, claim, list(row)) for name, claim, row in summary.differences(reports)]
+    assert found == [
+        ("rica-beta", "1", ["default", "paper"]),
+        ("rica-beta", "3", ["default", "paper"]),
+        ("points-laplace", "0", ["default", "newton"]),
+    ]
+
+
+def test_both_pages_say_where_newton_did_not_converge(solved, tmp_path):
+    text = page.write_page(solved).read_text()
+    document.write_docs(solved, tmp_path / "docs.md")
+    for found in (text, (tmp_path / "docs.md").read_text()):
+        assert "signals-non-orthogonal nonlinear, signals-non-orthogonal lica" in found
+        assert "It solved 7 of 11 runs" in found and "not converge on lica" in found
 
 
 def test_the_recorded_loss_of_the_signals_comes_out(tmp_path, monkeypatch):
