@@ -41,6 +41,7 @@ class Ranks:
         self.weight = 1.0
         self.asking = threading.Lock()
         self.found: SigmapcaError | None = None
+        self.gone: list[int] = []
         self.hint: Callable[[], str] = lambda: "the same command again starts the run"
         self.store = self.meet(here)
         dist.init_process_group(
@@ -165,6 +166,8 @@ class Ranks:
 
     def wait_for_first(self) -> None:
         """Until the first process has said why all leave: torchrun ends every process when one has ended."""
+        if 0 in self.gone:
+            return
         with contextlib.suppress(RuntimeError):
             self.store.wait(["over"], timedelta(seconds=20))
 
@@ -183,9 +186,10 @@ class Ranks:
                 if self.store.check([f"left/{rank}"]):
                     text, status = json.loads(self.store.get(f"left/{rank}"))
                     return Told(f"rank {rank}, {self.who[rank]}: {text}", status)
-            gone = [rank for rank in range(self.world) if not self.store.check([f"here/{rank}"])]
+            self.gone = [rank for rank in range(self.world) if not self.store.check([f"here/{rank}"])]
         except RuntimeError:
-            gone = [0]  # the store was the first process's
+            self.gone = [0]  # the store was the first process's
+        gone = self.gone
         speaker = min(rank for rank in range(self.world) if rank not in gone)
         names = ", ".join(f"rank {rank} ({self.who[rank]})" for rank in gone) or "nobody can tell which"
         reason = "" if gone else f" ({' '.join(str(problem).split())[:200]})"

@@ -41,6 +41,7 @@ class SharedTrainer(Trainer):
     ranks: Ranks
     whole: Any
     agreed: Agreed
+    batches: SharedBatches
 
     @classmethod
     def of(cls, trainer: Trainer, source: Source, ranks: Ranks, guard: Guard) -> "SharedTrainer":
@@ -50,6 +51,7 @@ class SharedTrainer(Trainer):
         cfg, model = trainer.cfg, trainer.method.model
         by_batch, dtype = model.centring == "batch", trainer.state["W"].dtype
         made.batches = SharedBatches(source, cfg.batch_size, cfg.seed, ranks, dtype, by_batch)
+        made.batches.through = cfg.shuffle_buffer
         share = Shared(ranks, made.batches, guard)
         made.agreed = Agreed(guard, share, made)
         # Rows that come centred are not to be centred on the share again.
@@ -92,7 +94,10 @@ class SharedTrainer(Trainer):
                 trainer.method = shared
 
         self.hooks.finished = finished
-        super().run()
+        try:
+            super().run()
+        finally:
+            self.batches.close()
 
 
 def run(job: Job, here: Place) -> Path:
@@ -123,6 +128,8 @@ def checked(job: Job, here: Place) -> Any:
         raise InputError(
             f"{what} is solved in one process, not in {here.world}: start it without torchrun or srun"
         )
+    if cfg.batch_size < here.world:
+        raise InputError(f"batch_size={cfg.batch_size}: fewer rows than the {here.world} processes; raise it")
     return method
 
 

@@ -1,5 +1,6 @@
 """The share of a process in every batch of a run over several: its rows, its means, and the flag that all see."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.share import Share
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
@@ -43,11 +43,8 @@ class SharedBatches(Batches):
 
     def __init__(self, source: Source, batch_size: int, seed: int, ranks: Ranks, dtype: Any, by_batch: bool):
         super().__init__(source, batch_size, seed)
-        if self.size < ranks.world:
-            raise InputError(
-                f"batch_size={self.size}: fewer rows than the {ranks.world} processes; raise batch_size"
-            )
         self.ranks, self.by_batch = ranks, by_batch
+        self.open: Any = None
         self.dtype = np.dtype(str(dtype).removeprefix("torch."))
         self.full, rest = divmod(source.n, self.size)
         self.part = self.usual = part(self.size, ranks.rank, ranks.world)
@@ -67,10 +64,17 @@ class SharedBatches(Batches):
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """As `Batches.epoch`; `part` and the ranks' weight are those of the batch that was handed out."""
-        for number, batch in enumerate(super().epoch(epoch, first), first):
-            self.part = self.part_of(number)
-            self.ranks.weight = self.part.weight
-            yield batch
+        self.open = super().epoch(epoch, first)
+        with contextlib.closing(self.open):
+            for number, batch in enumerate(self.open, first):
+                self.part = self.part_of(number)
+                self.ranks.weight = self.part.weight
+                yield batch
+
+    def close(self) -> None:
+        """End the thread that gathers: the processes must not part while it is at a sum."""
+        if self.open is not None:
+            self.open.close()
 
     def part_of(self, number: int) -> Part:
         """This process's part of the batch with this number."""
