@@ -55,14 +55,17 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 KillWait=5
 JobRequeue=1
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory State=UNKNOWN
-PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(env -u OMP_NUM_THREADS nproc) RealMemory=$memory State=UNKNOWN
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes=$host MaxTime=INFINITE State=UP PriorityTier=10
 END
 export SLURM_CONF=$folder/slurm.conf
 slurmctld -f "$SLURM_CONF" -c
 slurmd -f "$SLURM_CONF"
 for _ in $(seq 100); do
-    if [ "$(sinfo --noheader --format=%T 2>/dev/null)" = idle ]; then exit 0; fi
+    if [ "$(sinfo --noheader --format=%T 2>/dev/null | sort -u)" = idle ]; then exit 0; fi
     sleep 0.2
 done
 echo "the node did not become idle:" >&2

@@ -103,6 +103,41 @@ def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
         assert datasets(there / str(number)) == datasets(here / str(number)), f"job {number}"
 
 
+def test_a_job_that_gives_way_to_a_more_urgent_one_ends_as_a_local_run(slurm, tmp_path):
+    """Preemption by partition priority: SLURM itself stops our job, queues it again and starts it later."""
+    sweep = ("-m", *SMALL, "k=4", "steps=12000")
+    (tmp_path / "there").mkdir()
+    processors = said(slurm, "sinfo", "-h", "-N", "-o", "%c").split()[0]  # all of them: one job at a time
+    whole_node = (
+        "hydra/launcher=slurm",
+        "hydra.launcher.mem_gb=1",
+        f"hydra.launcher.cpus_per_task={processors}",
+    )
+    on_cluster = start(tmp_path / "there", slurm, *sweep, *whole_node)
+    until(lambda: list((tmp_path / "there").glob("outputs/sweeps/*/0")), "the job")
+    there = only_sweep(tmp_path / "there") / "0"
+    until(lambda: has_begun(there), "its first steps")
+    (job,) = queue(slurm)
+    urgent = (
+        "sbatch",
+        "--partition=urgent",
+        f"--cpus-per-task={processors}",
+        "--mem=1G",
+        "--output=/dev/null",
+    )
+    subprocess.run([*urgent, "--wrap", "sleep 2"], cwd=tmp_path, env=slurm, check=True, capture_output=True)
+    until(lambda: "Stopped: SIGTERM at step" in (there / "train.log").read_text(), "its checkpoint")
+    until(lambda: release(slurm, job), "its place in the queue")
+    until(lambda: not release(slurm, job), "its second start")
+    words, _ = on_cluster.communicate(timeout=240)
+    assert on_cluster.returncode == 0 and "1 finished" in words, words
+    log = (there / "train.log").read_text()
+    assert log.count("solved in") == 1 and log.count("Stopped") == 1
+    local = start(tmp_path, slurm, *SMALL, "k=4", "steps=12000", "--run-dir", "here")
+    assert local.wait(timeout=240) == 0
+    assert datasets(there) == datasets(tmp_path / "here")
+
+
 def test_detached_jobs_keep_the_configuration_they_were_submitted_with(slurm, tmp_path):
     conf = tmp_path / "mine" / "experiment"
     conf.mkdir(parents=True)
