@@ -7,7 +7,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("evaluate", help="Compute the metrics of runs and store them in /evaluation.")(evaluate)
+    app.command("evaluate", help="Compute the metrics of runs and store them.")(evaluate)
 
 
 def evaluate(
@@ -97,12 +97,12 @@ def evaluated(name: str, data: str | None, certificate: bool) -> dict[str, Any]:
     source: Any = build(data_config(run.config, data))
     if source.p != run.filters.shape[0]:
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")
-    if data is not None:
-        source = in_units_of(run, source)
-    values = evaluate_solution(run.filters, run.sigma, run.encoder, source)
+    other = source if data is None else in_units_of(run, source)
+    values = evaluate_solution(run.filters, run.sigma, run.encoder, other)
     found: dict[str, Any] = dict(values)
-    if certificate:
-        found["identifiability"] = certified(run, source, values)
+    if certificate:  # a question about the shape of a distribution, wherever it lies
+        rows = source if data is None else in_units_of(run, source, centred=True)
+        found["identifiability"] = certified(run, rows, values)
     if data is None:
         write_evaluation(run.path, values)
     else:
@@ -129,15 +129,17 @@ def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def in_units_of(run: Any, source: Any) -> Any:
+def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
     import numpy as np
 
-    from sigmapca_cli.sources.base import MemorySource, Standardisation
+    from sigmapca_cli.sources.base import MemorySource, PlacedSource, Standardisation
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale
     x = np.concatenate([((raw - mean) / scale).astype(np.float32) for raw in source.raw_blocks()])
     if run.whitening is not None:
         x = x @ run.whitening.astype(np.float32)
-    return MemorySource(source.name, x, Standardisation(standardise="none"))
+    # Centred on themselves, rows that have moved away from the training data would cost no reconstruction.
+    kind = MemorySource if centred else PlacedSource
+    return kind(source.name, x, Standardisation(standardise="none"))

@@ -30,7 +30,8 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     std = metrics.component_std(W, C)
     B = W / np.where(std > 0, std, 1.0) if encoder is None else np.asarray(encoder, dtype=np.float64)
     result: Metrics = {
-        "reconstruction_error": metrics.reconstruction_error(W, C),
+        # About zero, where training put the mean: other rows may lie elsewhere.
+        "reconstruction_error": metrics.reconstruction_error(W, C + np.outer(mean, mean)),
         "explained_variance": metrics.explained_variance(W, C),
         "orthogonality_error": metrics.orthogonality_error(W),
         "unit_norm_error": metrics.unit_norm_error(W),

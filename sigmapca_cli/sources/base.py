@@ -234,6 +234,22 @@ class MemorySource(Source):
         return self.X[start:stop]
 
 
+class PlacedSource(MemorySource):
+    """Rows that are standardised already, with another data set's mean and scale: they are taken as they lie.
+
+    Where they lie away from zero, `covariance` gives their mean (p,) and the covariance about it.
+    """
+
+    def _standardise(self, options: Standardisation, content: bytes) -> None:
+        super()._standardise(options, content)
+        self._offset, self.mean = self.mean, np.zeros(self.p)
+        self._constant = np.zeros_like(self._constant)
+        self._prepare_apply()
+
+    def covariance(self) -> tuple[Array, Array]:
+        return self._offset, super().covariance()[1]
+
+
 def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
     """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
     part = half_of(len(X), cfg.half)
