@@ -1,6 +1,6 @@
 """What several commands do: open runs by name, and build a run's data again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     """Runs by name; a folder of runs, such as a sweep, stands for all finished ones in it."""
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs
-    from sigmapca_cli.runs.read import Run, is_run_folder
+    from sigmapca_cli.runs.read import is_run_folder
 
     runs = []
     for name in names:
         folder = Path(name)
         if folder.is_dir() and not is_run_folder(folder):
-            runs += [Run.open(found.folder) for found in find_runs(folder) if found.status == "finished"]
+            runs += readable(found.folder for found in find_runs(folder) if noted(found) == "finished")
         else:
             runs.append(open_run(name))
     folders = [run.folder.resolve() for run in runs]
@@ -39,6 +39,34 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
             f"{len(runs)} finished run{'s' * (len(runs) != 1)} given, {least} or more are needed"
         )
     return runs
+
+
+def noted(found: Any) -> str:
+    """The status of a listed run; one that cannot be read is told, and passed over."""
+    if found.error:
+        skipped(found.error)
+    return str(found.status)
+
+
+def readable(folders: Iterable[Path]) -> list[Any]:
+    """The runs in these folders; one damaged file does not keep the others from being compared."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.runs.read import Run
+
+    runs = []
+    for folder in folders:
+        try:
+            runs.append(Run.open(folder))
+        except InputError as problem:
+            skipped(str(problem))
+    return runs
+
+
+def skipped(why: str) -> None:
+    """One line of warning."""
+    import logging
+
+    logging.getLogger("sigmapca").warning("left out: %s", why)
 
 
 def short_run_name(run: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,10 +75,13 @@ def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
         folder = Path(name)
         if folder.is_dir() and not is_run_folder(folder):
             for found in find_runs(folder):
-                if found.status == UNREADABLE:
-                    left_out.append(found.error)
-                else:
+                try:
+                    if found.status == UNREADABLE:
+                        raise InputError(found.error)
                     runs.append(Run.open(found.folder))
+                except InputError as problem:  # one damaged file does not cost the report of the others
+                    left_out.append(str(problem))
+                    logging.getLogger("sigmapca").warning("left out: %s", problem)
         else:
             runs.append(Run.open(resolve(name)))
     unique = list({run.folder.resolve(): run for run in runs}.values())

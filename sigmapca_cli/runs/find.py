@@ -43,7 +43,9 @@ def summarise_folder(folder: Path) -> RunSummary:
         attrs = found["attrs"]
         status = true_status(attrs.get("status", fmt.RUNNING), folder)
     except InputError as error:
-        return RunSummary(folder, UNREADABLE, model=folder.parent.name, error=str(error))
+        # Of a job of a sweep the parent folder is no model.
+        model = folder.parent.name if FOLDER_NAME.match(folder.name) else ""
+        return RunSummary(folder, UNREADABLE, model=model, error=str(error))
     return RunSummary(
         folder,
         status,
