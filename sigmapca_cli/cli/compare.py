@@ -8,12 +8,8 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("compare", help="Match the filters of two or more runs: agreement, rotation, σ, picture.")(
-        compare
-    )
-    app.command("stability", help="Which components come back in every run (ICASSO): give runs or a sweep.")(
-        stability
-    )
+    app.command("compare", help="Match the filters of two or more runs.")(compare)
+    app.command("stability", help="Which components come back in every run (ICASSO).")(stability)
 
 
 RUNS = typer.Argument(..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep).")
@@ -138,9 +134,13 @@ def draw(runs: list, found, folder: Path) -> list[Path]:
     blocks, sigmas, numbers = [], [], []
     for start in range(0, count, per_row):
         part = slice(start, start + per_row)
-        blocks += [a.directions[:, rows[part]], b.directions[:, columns[part]] * signs[part]]
-        sigmas += [a.spreads[rows[part]], b.spreads[columns[part]]]
-        numbers += [*(rows[part] + 1), *(columns[part] + 1)]
+        empty = per_row - len(rows[part])  # places that stay empty in the last two rows: nan
+        sides = ((a.directions, a.spreads, rows[part]), (b.directions, b.spreads, columns[part]))
+        for side, (directions, spreads, chosen) in enumerate(sides):
+            shown = directions[:, chosen] * (signs[part] if side else 1.0)
+            blocks.append(np.pad(shown, ((0, 0), (0, empty)), constant_values=np.nan))
+            sigmas.append(np.pad(spreads[chosen], (0, empty), constant_values=np.nan))
+            numbers += [*(chosen + 1), *[0] * empty]
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
     grid = plot_filters(
         np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=per_row, numbers=numbers

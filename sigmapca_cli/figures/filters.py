@@ -55,7 +55,7 @@ def plot_filters(
     """Filters (p, k) in order, row by row, with σ (k,) under each; patch_shape None draws weights instead of
     patches, each with its number: 1 to k, or those given.
     """
-    W = np.asarray(W, dtype=np.float64)
+    W = np.asarray(W, dtype=np.float64)  # a column of nan leaves its place empty
     sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
     if patch_shape is None:
         return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1))
@@ -89,6 +89,8 @@ def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
     figure = new_figure(size, lines * step_y / width * cell + heading)
     axes = figure.add_subplot()
     for i, image in enumerate(images):
+        if np.isnan(image).any():
+            continue
         left, top = (i % columns) * step_x, (i // columns) * step_y
         axes.imshow(image, extent=(left, left + width, top + rows, top), interpolation="nearest")
         # A flat filter is nearly white or black: without an edge it could not be seen on the page.
@@ -122,8 +124,10 @@ def _plot_weights(W, sigma, title: str, columns: int | None, numbers: Sequence[i
     columns = columns or min(shown, 4)
     lines = math.ceil(shown / columns)
     figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1))
-    limit = np.abs(W[:, :shown]).max() * 1.1 or 1.0
+    limit = np.nanmax(np.abs(W[:, :shown])) * 1.1 or 1.0
     for i in range(shown):
+        if np.isnan(W[:, i]).any():
+            continue
         axes = figure.add_subplot(lines, columns, i + 1)
         axes.axhline(0, color=GREY, linewidth=0.6)
         if p <= 16:

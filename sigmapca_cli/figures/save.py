@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sigmapca_cli.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -31,7 +33,7 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
     """
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix.lstrip(".") in {*FORMATS, "svg"} else stem
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(stem.parent)
     written = []
     for kind in formats:
         target = stem.parent / f"{stem.name}.{kind}"
@@ -44,6 +46,19 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
             aside.unlink(missing_ok=True)
         written.append(target)
     return written
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for figures, or say in one line why it cannot be one."""
+    advice = "give another folder with -o"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{folder}: is a file, figures need a folder; {advice}") from None
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror}); {advice}") from None
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{folder}: cannot be written to; {advice}")
 
 
 def tidy(axes) -> None:
