@@ -146,6 +146,10 @@ class Config:
             if by_batch and self.solver.name == "stochastic":
                 # Centred on itself one row is zero: every loss would be 0 and nothing would be learned.
                 raise InputError("batch_size=1: one row has no variance; give at least 2")
+        if self.solver.name == "newton" and self.model.kind == "direct":
+            raise InputError(
+                f"solver=newton: model={self.model.name} has a solver of its own; leave solver out"
+            )
         within("lr", self.lr, 0, open_low=True)
         within("threads", self.threads, 1, 4096)
         within("log_every", self.log_every, 1)

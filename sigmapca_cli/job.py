@@ -31,13 +31,15 @@ def job_of(composed: Any) -> Job:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+    from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
     if HydraConfig.initialized():
         # Unresolved: `a=${nowhere}` is itself read as an interpolation.
         refuse_removal(OmegaConf.to_container(HydraConfig.get().overrides.task))
     try:
-        plain: Any = OmegaConf.to_container(composed, resolve=True)
+        plain: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as problem:  # `steps=???`
+        raise InputError(f"{problem.full_key}=???: give a value") from None
     except OmegaConfBaseException as problem:
         key = f"{problem.full_key}: " if problem.full_key else ""
         raise InputError(f"{key}{str(problem).splitlines()[0]}; name an existing key in ${{…}}") from None

@@ -16,6 +16,9 @@ def main() -> None:
         from sigmapca_cli.cli.completion import answer
 
         return answer(shell)
+    # Torch's warnings from within C++ are stack traces. It reads this when it is loaded.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    out = sys.stdout
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -28,6 +31,7 @@ def main() -> None:
         status = app(standalone_mode=False) or 0
         if status == 130:  # Typer's own answer to Ctrl-C, which says nothing
             raise KeyboardInterrupt
+        sys.stdout.flush()  # here, where a closed pipe is no news
         sys.exit(status)
     except SigmapcaError as problem:
         if debug:
@@ -36,9 +40,11 @@ def main() -> None:
     except KeyboardInterrupt:
         fail("stopped by Ctrl-C", 130)
     except BrokenPipeError:
-        # The reader of a pipe went away (`| head`): no news, but Python would print some at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        closed_pipe(out)
+    except SystemExit:
+        if sys.stdout is not out:  # a deaf stream is Typer's answer to a closed pipe, before it leaves with 1
+            closed_pipe(out)
+        raise
     except OSError as problem:
         if debug:
             raise
@@ -60,6 +66,13 @@ def main() -> None:
             f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
             1,
         )
+
+
+def closed_pipe(out: Any) -> None:
+    """The reader of a pipe went away (`| head`): no news, but Python would print some at exit."""
+    sys.stdout = out
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    sys.exit(0)
 
 
 def bad_usage(problem: Any) -> None:

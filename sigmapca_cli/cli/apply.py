@@ -11,8 +11,8 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("transform", help="Components of new rows: RUN INPUT OUTPUT(.npy, .h5 or .csv).")(transform)
-    app.command("reconstruct", help="Rows back from components: RUN INPUT OUTPUT.")(reconstruct)
+    app.command("transform", help="Write the components of new rows.")(transform)
+    app.command("reconstruct", help="Write the rows back from components.")(reconstruct)
     app.command("export", help="Write a solution as .npz, .safetensors or .onnx.")(export)
 
 
@@ -82,13 +82,22 @@ def stream(
 
     target = Path(output)
     refuse_existing(output, force)
-    source = build(DataConfig(name="array", path=input, standardise="none", key=which[0], dataset=which[1]))
+    options = DataConfig(name="array", path=input, standardise="none", key=which[0], dataset=which[1])
+    try:
+        source = build(options)
+    except InputError as problem:  # here they are options
+        raise InputError(as_options(str(problem))) from None
     if source.p != wide:
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {wide}")
     with writer(target, source.n, out_wide) as write:
         for block in source.raw_blocks(ROWS):
             write(function(block))
     print(f"{target}: {source.n} × {out_wide}")
+
+
+def as_options(text: str) -> str:
+    """Advice to give a key of the configuration, for a command where it is an option."""
+    return text.replace("data.key=", "--key ").replace("data.dataset=", "--dataset ").rstrip()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("download", help="Fetch cifar10, cifar100 or mnist into the data folder; resumes.")(download)
+    app.command("download", help="Fetch cifar10, cifar100 or mnist; resumes.")(download)
     app.command("data", help="Show what a data file holds, and which a suits it.")(data)
 
 
@@ -58,10 +58,15 @@ def data(
     """Describe it."""
     import json
 
+    from sigmapca_cli.cli.apply import as_options
+    from sigmapca_cli.errors import InputError
     from sigmapca_cli.sources.describe import describe
 
     options = {name: value for name, value in (("key", key), ("dataset", dataset)) if value}
-    facts = describe(path, **options)
+    try:
+        facts = describe(path, **options)
+    except InputError as problem:
+        raise InputError(as_options(str(problem))) from None
     if as_json:
         print(json.dumps(facts, default=str, indent=1))
     else:

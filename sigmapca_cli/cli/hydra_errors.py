@@ -36,6 +36,8 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
         return f"cannot be read as YAML: {problem}"
     if "Only one of --run, --multirun, --cfg, --info" in str(problem):
         return "-m, --cfg and --info exclude each other: give one of them"
+    if str(problem).startswith("Config group override"):
+        return no_group_choice(overrides)
     if not isinstance(problem, (HydraException, OmegaConfBaseException)):
         return None
     text = chain(problem)
@@ -67,6 +69,15 @@ def missing_option(text: str, overrides: list[str]) -> str | None:
         return f"--config-path: no such folder{' as ' + match[1] if match[1] else ''}; give an absolute path"
     match = re.search(r"Additional config directory '([^']+)' not found", text)
     return f"--config-dir {match[1]}: no such folder" if match else None
+
+
+def no_group_choice(overrides: list[str]) -> str:
+    """`recipe=1`, `model={}`: a group is chosen by a name."""
+    for given in overrides:
+        group, _, value = given.lstrip("+~").partition("=")
+        if group in groups() and value not in groups()[group]:
+            return f"{given}: no such choice; `sigmapca train --help` lists those of {group}"
+    return "a group is chosen by its name, as in model=nlpca"
 
 
 def unknown_key(text: str, overrides: list[str]) -> str | None:

@@ -4,6 +4,8 @@ The command line is rebuilt for Hydra, overrides first and flags last, so that m
 `--config-dir` and every launcher keep working; what Hydra refuses before the job begins becomes one line.
 """
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -111,7 +113,7 @@ def run_job(
     import hydra
 
     from sigmapca_cli.cli.hydra_errors import one_line
-    from sigmapca_cli.config import register
+    from sigmapca_cli.config import GROUPS, nearest, register
 
     register()
     register_launcher(overrides)
@@ -120,12 +122,21 @@ def run_job(
     before = sys.argv
     sys.argv = ["sigmapca", *overrides, *flags]
     ended.problem = None
+    # For `--package nosuch` it has words of its own, which it prints before it leaves.
+    unheard = contextlib.redirect_stderr(io.StringIO()) if "--package" in flags else contextlib.nullcontext()
+    main = hydra.main(version_base="1.3", config_path=str(conf or conf_folder()), config_name=config_name)
     try:
-        hydra.main(version_base="1.3", config_path=str(conf or conf_folder()), config_name=config_name)(
-            task
-        )()
+        with unheard:
+            main(task)()
     except (SigmapcaError, KeyboardInterrupt):
         raise
+    except SystemExit:
+        if "--package" not in flags:
+            raise
+        name = flags[flags.index("--package") + 1]
+        raise InputError(
+            f"--package {name}: no such part of the configuration{nearest(name, GROUPS)}"
+        ) from None
     except Exception as problem:
         message = one_line(problem, overrides)
         if message is None or os.environ.get("SIGMAPCA_DEBUG"):

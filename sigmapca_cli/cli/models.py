@@ -5,7 +5,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("models", help="List the methods with their equations, or show one whole.")(models)
+    app.command("models", help="List the methods with their equations.")(models)
 
 
 def models(name: str = typer.Argument(None, help="One model, to show it whole.")) -> None:
@@ -18,7 +18,7 @@ def models(name: str = typer.Argument(None, help="One model, to show it whole.")
             print(f"\n{family}")
             for row in CATALOGUE.values():
                 if row.family == family:
-                    print(f"  {row.name:<28} {row.equation}")
+                    print(wrapped(f"  {row.name:<28} ", row.equation))
         print("\nsigmapca models NAME shows one whole; sigmapca train model=NAME runs it")
         return
     if name not in CATALOGUE:
@@ -26,11 +26,26 @@ def models(name: str = typer.Argument(None, help="One model, to show it whole.")
 
         raise InputError(f"{name}: no such model{nearest(name, CATALOGUE)}; `sigmapca models` lists them")
     row = CATALOGUE[name]
-    print(f"{row.name}  ({row.family})\n\n  {row.equation}\n")
+    print(f"{row.name}  ({row.family})\n\n{wrapped('  ', row.equation)}\n")
     for label, value in (("paper", row.source), ("identifies", row.identifies), ("note", row.note)):
         if value:
-            print(f"  {label:<11} {value}")
+            print(wrapped(f"  {label:<11} ", value))
     for symbol, meaning in NOTATION.items():
         if symbol in row.equation:
-            print(f"  {'where':<11} {meaning}")
+            print(wrapped(f"  {'where':<11} ", meaning))
     print(f"\n  sigmapca train model={row.name}")
+
+
+def wrapped(head: str, text: str) -> str:
+    """Text beside its head within 79 columns; in a pipe too, where lines are read by people as often."""
+    import textwrap
+
+    indent = " " * len(head)
+    return textwrap.fill(
+        text,
+        79,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

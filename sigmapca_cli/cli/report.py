@@ -5,7 +5,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("report", help="Write one self-contained HTML file about a run or a sweep.")(report)
+    app.command("report", help="Write one HTML file about a run or a sweep.")(report)
 
 
 def report(

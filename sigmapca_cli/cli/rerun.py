@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = (
     "sigmapca_version",
+    "side_by_side",
     "git_commit",
     "git_changed",
     "torch_version",
@@ -25,13 +26,13 @@ ENVIRONMENT = (
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("rerun", help="Repeat a run and say whether the result is identical.")(rerun)
+    app.command("rerun", help="Repeat a run; say whether the result is identical.")(rerun)
 
 
 def rerun(
     run: str = typer.Argument(..., help="A folder, the beginning of a hash, or last."),
     changes: list[str] = typer.Argument(
-        None, metavar="[OVERRIDES]...", help="What may differ: device=cpu threads=2 outputs=… run_dir=…"
+        None, metavar="OVERRIDE", help="What may differ: device=cpu threads=2 outputs=… run_dir=…"
     ),
 ) -> None:
     """Train again in a new folder with the stored configuration, seed and number of threads; compare bit for bit."""

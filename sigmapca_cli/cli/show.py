@@ -5,7 +5,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("show", help="Show one run: configuration, figures of merit, filters in colour.")(show)
+    app.command("show", help="Show one run with its filters in the terminal.")(show)
 
 
 def show(

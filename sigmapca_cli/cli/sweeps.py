@@ -60,7 +60,7 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
         raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")
     given = value_of(overrides, "hydra.sweep.dir")
     folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
-    overrides = with_defaults(overrides, folder)
+    overrides = with_defaults(overrides, flags, folder)
     make(folder)
     if fail_fast:
         os.environ[FAIL_FAST] = "1"
@@ -74,8 +74,8 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
     conclude(folder, status, overrides)
 
 
-def with_defaults(overrides: list[str], folder: Path) -> list[str]:
-    """The overrides with what a sweep adds: its folder, resuming, and `detach` under its full name."""
+def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[str]:
+    """The overrides with what a sweep adds: its folder, resuming, its launcher, and `detach` under its full name."""
     from sigmapca_cli.cli.job import quoted
 
     detach = value_of(overrides, "detach")
@@ -87,6 +87,10 @@ def with_defaults(overrides: list[str], folder: Path) -> list[str]:
     made.append(quoted("hydra.sweep.dir", str(folder)))
     if value_of(overrides, "if_exists") is None:
         made.append("if_exists=resume")
+    # Another configuration may name a launcher of its own.
+    own = any(flag in ("--config-dir", "--config-path", "--config-name") for flag in flags)
+    if value_of(overrides, "hydra/launcher") is None and not own:
+        made.append("hydra/launcher=vectorized")
     return made
 
 

@@ -15,7 +15,7 @@ def add(app: typer.Typer) -> None:
 
 def train(
     overrides: list[str] = typer.Argument(
-        None, metavar="[OVERRIDES]...", help="group=choice and key=value, as in model=nlpca a=4"
+        None, metavar="OVERRIDE", help="group=choice and key=value, as in model=nlpca a=4"
     ),
     multirun: bool = typer.Option(False, "-m", "--multirun", help="Sweep: a=1,2,4 seed=range(5)."),
     run_dir: str = typer.Option(None, "--run-dir", help="The folder of this run."),

@@ -158,7 +158,11 @@ def read_text(path: Path, cfg: Any) -> NDArray[np.float64]:
                 next(file)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # "no data": refused with our own words
-                return np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
+                found = np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
+            if not found.size:
+                what = f"a header ({', '.join(names)[:60]})" if header else "a line"
+                raise InputError(f"{path} has {what} and no rows: give rows of numbers")
+            return found
     except (ValueError, StopIteration) as error:
         raise InputError(_text_message(path, reason(error), names if header else [], skip)) from None
 

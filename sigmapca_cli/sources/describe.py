@@ -116,7 +116,8 @@ def summary(source: Source) -> dict[str, Any]:
     rank = numerical_rank(C)
     leading = min(rank, 32)
     facts["rank"], facts["total_variance"] = rank, float(values.sum())
-    facts["explained_by_32"] = float(values[:32].sum() / values.sum()) if rank else 0.0
+    if len(values) > 32:
+        facts["explained_by_32"] = float(values[:32].sum() / values.sum()) if rank else 0.0
     if leading:
         kurtosis = excess_kurtosis(x @ E[:, :leading])
         facts["kurtosis_components"] = quantiles(kurtosis)
