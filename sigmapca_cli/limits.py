@@ -1,5 +1,7 @@
 """Files are believed only so far: what a library makes of damaged bytes, and what a header claims to need."""
 
+import errno
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +12,33 @@ from sigmapca_cli.errors import InputError, SigmapcaError
 
 # An HDF5 data set may claim more than it stores, by so much at most: its compressors come nowhere near.
 SPARSE = 5000
+# A lock that cannot be had on any file there: NFS without its lock service, Lustre mounted without flock, FUSE.
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def reason(error: BaseException) -> str:
     """What a library said, as one short line."""
     text = " ".join(str(error).split())
     return text[:160] or type(error).__name__
+
+
+def in_the_way(error: BaseException) -> str | None:
+    """What keeps HDF5 from opening a file that is not damaged, and what to do; None for any other error.
+
+    HDF5 asks for a lock where the environment orders it to (HDF5_USE_FILE_LOCKING), whatever the program wants, and
+    notes an open writer in files of its newer format.
+    """
+    text = " ".join(str(error).split())
+    if "already open for write" in text:
+        return "another program has it open for writing: close that, or after its crash run `h5clear -s` on the file"
+    if "locking flag values don't match" in text:
+        return "it is open in this process with another setting of file locking: close it first"
+    if "lock file" not in text:
+        return None
+    found = re.search(r"errno = (\d+)", text)
+    if found and int(found[1]) in NO_LOCKS:
+        return "its file system offers no file locks: set HDF5_USE_FILE_LOCKING=FALSE"
+    return "another program has it open for writing: close that, or set HDF5_USE_FILE_LOCKING=FALSE"
 
 
 @contextmanager
@@ -31,6 +54,8 @@ def damaged(where: object, advice: str = "write it again") -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{where} claims more than fits in memory: {advice}, or take a part of it") from None
     except Exception as error:
+        if held := in_the_way(error):
+            raise InputError(f"{where} cannot be opened, {held}") from None
         raise InputError(f"{where} is truncated or damaged ({reason(error)}): {advice}") from None
 
 

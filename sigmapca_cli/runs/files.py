@@ -23,7 +23,7 @@ from typing import Any
 import h5py
 
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
-from sigmapca_cli.limits import self_contained
+from sigmapca_cli.limits import in_the_way, self_contained
 
 NOTE = b"\nsummary:"
 MARK = b"\nsha256:"
@@ -143,11 +143,8 @@ def unreadable(path: Path, error: BaseException) -> InputError:
         return InputError(f"{path}: permission denied")
     if isinstance(error, IsADirectoryError):
         return InputError(f"{path}: is a folder, not a file")
-    if "lock file" in text:
-        return InputError(
-            f"{path}: the file system refuses file locks, or another program has the file open for writing; "
-            "close that program, or set HDF5_USE_FILE_LOCKING=FALSE"
-        )
+    if held := in_the_way(error):
+        return InputError(f"{path}: cannot be opened, {held}")
     if "truncated" in text:
         return InputError(f"{path}: truncated HDF5 file (an interrupted copy?); copy it again")
     if "signature not found" in text:
