@@ -1,9 +1,10 @@
-"""`hydra/launcher=vectorized`: jobs that differ only in a and lr are trained side by side in this process.
+"""`hydra/launcher=vectorized`, the default: jobs that differ only in a few numbers are trained side by side here.
 
 The jobs of a multirun are composed, grouped by everything else, and each group is trained as one batched program;
 every job gets the folder, files and results of an ordinary run. What cannot be grouped runs one after the other.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
+from sigmapca_cli.cli.sweeps import FAIL_FAST
 from sigmapca_cli.errors import SigmapcaError
 
 # Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
@@ -75,6 +77,8 @@ class VectorizedLauncher(Launcher):
         from sigmapca_cli.methods import method as methods
         from sigmapca_cli.training.together import WIDEST, group_key
 
+        if os.environ.get(FAIL_FAST):
+            return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
         alone = []
         for number, config in enumerate(composed):

@@ -203,12 +203,11 @@ class FusedStep:
         return wide.reshape(-1, self.runs, self.k).swapaxes(0, 1)
 
     def total(self, q: Array, h: Array, f: dict[str, Array]) -> Array:
-        """Σ q ⊙ ŷ of each run."""
-        if self.runs == 1:
-            return self.xp.dot(q.reshape(-1), h.reshape(-1))
+        """Σ q ⊙ ŷ of each run, () or (R,): summed in one order, alone or side by side."""
         self.xp.multiply(q, h, out=q)
         self.xp.matmul(f["sum"], q, out=f["r"])
-        return f["r"].reshape(self.runs, self.k).sum(1)
+        each = f["r"].reshape(self.runs, self.k).sum(1)
+        return each if self.runs > 1 else each[0]
 
     def rate(self, factor: float | Sequence[float]) -> float | Array:
         """lr · factor: a number where all runs agree, else (1, R·k)."""

@@ -1,4 +1,4 @@
-"""R runs that differ only in a and the learning rate, trained side by side as one batched program.
+"""R runs that differ only in a few numbers (a, the learning rate …), trained side by side as one batched program.
 
 Each run keeps its own folder, log, checkpoint and result; what they share is the batches and the matrix products.
 One that fails or diverges leaves, and the others go on: the columns of a product do not touch each other.
@@ -27,7 +27,21 @@ from sigmapca_cli.training.signals import Guard
 log = logging.getLogger("sigmapca")
 
 # What may differ between the members of a group; `regularisers` and the like change the equation.
-VARIED = ("a", "nonlinearity.a", "lr", "outputs", "run_dir", "if_exists", "strict", "checkpoint", "log_every")
+VARIED = (
+    "a",
+    "nonlinearity.a",
+    "lr",
+    "sigma.momentum",
+    "sigma.epsilon",
+    "optimizer.schedule",
+    "optimizer.momentum",
+    "outputs",
+    "run_dir",
+    "if_exists",
+    "strict",
+    "checkpoint",
+    "log_every",
+)
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
@@ -100,7 +114,8 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
             if member.active:
                 with member.own():
                     assert member.begun is not None and member.trainer is not None
-                    complete(member.begun, *fit.conclude(member.trainer, source))
+                    solved = fit.conclude(member.trainer, source)
+                    complete(member.begun, *solved, attrs={"side_by_side": len(members)})
     return members
 
 

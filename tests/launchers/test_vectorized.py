@@ -37,16 +37,25 @@ def jobs(folder: Path) -> list[Path]:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """One sweep by each launcher: two values of a, two rates, two seeds, and one model that cannot be grouped."""
-    sweep = ("train", "-m", *SMALL, "a=2,4", "lr=0.01,0.003", "seed=0,1", "dtype=float64")
+    sweep = (
+        "train",
+        "-m",
+        *SMALL,
+        "a=2,4",
+        "lr=0.01,0.003",
+        "seed=0,1",
+        "sigma.momentum=0.9,0.99",
+        "dtype=float64",
+    )
     together, alone = tmp_path_factory.mktemp("together"), tmp_path_factory.mktemp("alone")
     sigmapca(together, *sweep, VECTORIZED)
-    sigmapca(alone, *sweep)
+    sigmapca(alone, *sweep, "hydra/launcher=basic")
     return jobs(together), jobs(alone)
 
 
 def test_same_results_as_single_runs(both):
     together, alone = both
-    assert len(together) == len(alone) == 8
+    assert len(together) == len(alone) == 16
     for a, b in zip(together, alone, strict=True):
         with h5py.File(a / "run.h5") as x, h5py.File(b / "run.h5") as y:
             for name in ("filters", "sigma", "encoder"):
@@ -62,7 +71,8 @@ def test_run_directories_are_ordinary_ones(both):
         assert names == {p.name for p in b.iterdir()}
         with h5py.File(a / "run.h5") as x, h5py.File(b / "run.h5") as y:
             assert set(x) == set(y) and set(x["evaluation"]) == set(y["evaluation"])
-            assert set(x.attrs) == set(y.attrs) and x.attrs["status"] == "finished"
+            assert set(x.attrs) - set(y.attrs) == {"side_by_side"} and not set(y.attrs) - set(x.attrs)
+            assert x.attrs["status"] == "finished" and x.attrs["side_by_side"] == 8
             assert x.attrs["config_hash"] == y.attrs["config_hash"]
         # each log speaks of its own run only
         assert (a / "train.log").read_text().count("rows of 16 features") == 1
@@ -71,6 +81,23 @@ def test_run_directories_are_ordinary_ones(both):
 def test_what_cannot_be_grouped_runs_alone(tmp_path):
     result = sigmapca(tmp_path, "train", "-m", *SMALL, VECTORIZED, "model=nlpca,linear_ae,pca_svd", "k=4")
     assert "3 finished" in result.stdout
+
+
+def test_the_default_trains_side_by_side_and_k_of_16_gives_the_bits_of_single_runs(tmp_path):
+    wide = ("data=planted", "data.n=4000", "data.p=64", "data.k=16", "data.group=4", "k=16", "steps=60")
+    sigmapca(tmp_path, "train", "-m", *wide, "a=2,4,8", "threads=1")
+    for job in jobs(tmp_path):
+        with h5py.File(job / "run.h5") as file:
+            assert file.attrs["side_by_side"] == 3
+    result = sigmapca(tmp_path, "rerun", str(jobs(tmp_path)[1]))
+    assert "identical" in result.stdout
+
+
+def test_fail_fast_trains_one_after_the_other_and_stops(tmp_path):
+    sweep = ("train", "-m", *SMALL, "optimizer=sgd", "lr=1e30,0.01", "a=4", "k=4", "--fail-fast")
+    sigmapca(tmp_path, *sweep, status=1)
+    first, *others = jobs(tmp_path)
+    assert (first / "error.json").exists() and not any((other / "run.h5").exists() for other in others)
 
 
 def test_a_diverging_member_leaves_the_others_alone(tmp_path):
