@@ -5,8 +5,10 @@ leaves (`detach=true`). It watches the job folders and `squeue`, not `sacct`: on
 submitit's own watcher prints a warning at every look, and waits for ever for a job that was killed.
 """
 
+import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.runs.files import replace_file
 
 try:
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
@@ -24,6 +27,9 @@ except ImportError:
     raise InputError(
         "hydra/launcher=slurm needs the extra `cluster`: pip install 'sigmapca-cli[cluster]'"
     ) from None
+
+SUBMITTED = ".submitted.json"  # in the sweep's folder: job number -> SLURM's id
+UNKNOWN: frozenset[str] = frozenset({"?"})
 
 
 @dataclass
@@ -55,29 +61,82 @@ class Launcher(SlurmLauncher):
         self.detach = detach
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[Any]:
-        """Submit, then wait for the end of all jobs unless detached."""
+        """Submit what is neither finished nor in the queue already; then wait for the end of all unless detached."""
         from hydra.core.utils import JobReturn, JobStatus
 
         assert self.config is not None
         sweep = Path(str(self.config.hydra.sweep.dir))
-        jobs = self.submit(job_overrides, initial_job_idx)
-        array = str(jobs[0].job_id).split("_")[0]
-        logs = Path(str(self.params["submitit_folder"]).replace("%j", str(jobs[0].job_id)))
-        print(f"SLURM job {array}: {len(jobs)} jobs, logs in {logs.parent}", flush=True)
-        print(f"job ids: {' '.join(str(job.job_id) for job in jobs)}", flush=True)
-        if not self.detach:
+        numbered = [(initial_job_idx + i, list(overrides)) for i, overrides in enumerate(job_overrides)]
+        queued = in_queue()
+        before = {number: job for number, job in submitted(sweep).items() if job in queued}
+        waiting = {number: job for number, _ in numbered if (job := before.get(number))}
+        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(sweep / str(n), n, o)]
+        done = len(numbered) - len(waiting) - len(left)
+        if done or waiting:
+            print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
+        if left:
+            waiting |= self.submit(left, sweep)
+        if not self.detach and waiting:
+            arrays = sorted({job.split("_")[0] for job in waiting.values()})
             try:
-                watch(array, sweep)
+                watch(set(waiting.values()), arrays, sweep)
             except KeyboardInterrupt:
-                print(f"\nthe jobs go on; `scancel {array}` ends them", flush=True)
+                print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
-        return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in jobs]
+        return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in numbered]
 
-    def submit(self, job_overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
-        """Hand the jobs to submitit as one array."""
+    def finished(self, folder: Path, number: int, overrides: list[str]) -> bool:
+        """Whether the folder holds the finished run of just this configuration; its data are not looked at."""
+        from omegaconf import OmegaConf, open_dict
+
+        from sigmapca_cli.errors import SigmapcaError
+        from sigmapca_cli.runs.identity import config_hash
+        from sigmapca_cli.runs.read import is_run_folder, summary
+
+        try:
+            attrs = summary(folder)["attrs"] if is_run_folder(folder) else {}
+        except SigmapcaError:
+            return False  # the job itself says what is wrong with it
+        if attrs.get("status") != "finished":
+            return False
+        assert self.hydra_context is not None
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        with open_dict(config):
+            config.hydra.job.id, config.hydra.job.num = str(number), number
+            del config["hydra"]
+        plain: Any = OmegaConf.to_container(config, resolve=True)
+        return plain["if_exists"] in ("resume", "skip") and config_hash(plain) == attrs.get("config_hash")
+
+    def submit(self, numbered: list[tuple[int, list[str]]], sweep: Path) -> dict[int, str]:
+        """Hand the jobs to submitit as one array, note and print their ids: by the number of the job."""
         import submitit
         from hydra.core.singleton import Singleton
 
+        folder = str(self.params["submitit_folder"])
+        executor = self.executor()
+        state = Singleton.get_state()
+        arguments = [(o, "hydra.sweep.dir", n, f"job_id_for_{n}", state) for n, o in numbered]
+        try:
+            jobs = executor.map_array(self, *zip(*arguments, strict=True))
+        except (submitit.core.utils.FailedJobError, subprocess.CalledProcessError) as problem:
+            raise RunFailed(f"SLURM did not take the jobs: {' '.join(str(problem).split())[-300:]}") from None
+        ids = {number: str(job.job_id) for (number, _), job in zip(numbered, jobs, strict=True)}
+        replace_file(sweep / SUBMITTED, json.dumps({**submitted(sweep), **ids}).encode())
+        first = str(jobs[0].job_id)
+        logs = Path(folder.replace("%j", first)).parent
+        print(f"SLURM job {first.split('_')[0]}: {len(jobs)} jobs, logs in {logs}", flush=True)
+        print(f"job ids: {' '.join(ids.values())}", flush=True)
+        return ids
+
+    def executor(self) -> Any:
+        """submitit's executor with our settings; InputError where there is no SLURM."""
+        import submitit
+
+        if shutil.which("sbatch") is None:
+            raise InputError(
+                "hydra/launcher=slurm: no sbatch on this machine; start the sweep on a machine of the cluster, "
+                "or use hydra/launcher=joblib"
+            )
         params = dict(self.params)
         logging.getLogger("submitit").setLevel(logging.ERROR)
         executor = submitit.AutoExecutor(
@@ -98,15 +157,7 @@ class Launcher(SlurmLauncher):
         executor.update_parameters(
             **{key if key in named else f"slurm_{key}": value for key, value in params.items()}
         )
-        state = Singleton.get_state()
-        arguments = [
-            (list(overrides), "hydra.sweep.dir", first + index, f"job_id_for_{first + index}", state)
-            for index, overrides in enumerate(job_overrides)
-        ]
-        try:
-            return executor.map_array(self, *zip(*arguments, strict=True))
-        except (submitit.core.utils.FailedJobError, subprocess.CalledProcessError) as problem:
-            raise RunFailed(f"SLURM did not take the jobs: {' '.join(str(problem).split())[-300:]}") from None
+        return executor
 
     def __call__(self, *arguments: Any) -> Any:
         """The job itself, on a cluster's node."""
@@ -119,26 +170,36 @@ class Launcher(SlurmLauncher):
         return super().__call__(*arguments)
 
 
-def watch(array: str, sweep: Path, longest: float = 10.0) -> None:
-    """Wait until no job of the array is left in the queue; announce each failure when it is noted."""
+def submitted(sweep: Path) -> dict[int, str]:
+    """The SLURM job of every job of the sweep, as it was submitted last."""
+    try:
+        noted = json.loads((sweep / SUBMITTED).read_text(encoding="utf-8"))
+        return {int(number): str(job) for number, job in noted.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0) -> None:
+    """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
     from sigmapca_cli.launchers.outcome import outcomes
 
     began = time.time()
     told: set[str] = set()
     pause = 0.5
     while True:
-        left = in_queue(array)
+        queued = in_queue()
         for job in outcomes(sweep):
             if job.status == "failed" and job.number not in told and noted_since(sweep / job.number, began):
                 told.add(job.number)
                 print(f"sigmapca: job {job.number}: {job.reason}", file=sys.stderr, flush=True)
                 if os.environ.get("SIGMAPCA_FAIL_FAST"):
-                    subprocess.run(["scancel", array], check=False)
+                    subprocess.run(["scancel", *arrays], check=False)
                     raise SystemExit(1)
-        if not left:
+        if not queued.isdisjoint(jobs) or queued is UNKNOWN:
+            time.sleep(pause)
+            pause = min(pause * 1.5, longest)
+        else:
             return
-        time.sleep(pause)
-        pause = min(pause * 1.5, longest)
 
 
 def noted_since(folder: Path, began: float) -> bool:
@@ -151,11 +212,11 @@ def noted_since(folder: Path, began: float) -> bool:
         return True
 
 
-def in_queue(array: str) -> bool:
-    """Whether SLURM still has jobs of the array that wait or run; while it does not answer, that is assumed."""
-    done = subprocess.run(
-        ["squeue", "--noheader", "--array", "--jobs", array, "--format", "%T"], capture_output=True, text=True
-    )
-    if done.returncode:
-        return "Invalid job id" not in done.stderr  # forgotten: it ended a while ago
-    return bool(done.stdout.strip())
+def in_queue() -> frozenset[str]:
+    """The ids of this user's jobs that wait or run; UNKNOWN while SLURM does not answer."""
+    command = ["squeue", "--noheader", "--array", "--me", "--format", "%i"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        return UNKNOWN
+    return UNKNOWN if done.returncode else frozenset(done.stdout.split())

@@ -159,6 +159,30 @@ def test_detached_jobs_keep_the_configuration_they_were_submitted_with(slurm, tm
         assert file["evaluation/steps"][()] == 30
 
 
+def test_a_detached_sweep_submitted_again_adds_nothing_that_is_done_or_waits(slurm, tmp_path):
+    """Two jobs finish; one is submitted again because it failed, one waits, and neither finished one comes back."""
+    node = said(slurm, "sinfo", "-h", "-N", "-o", "%n").split()[0]
+    command = ("-m", *SMALL, "k=4,40", "steps=20,30", *ON_SLURM, "detach=true")
+    first, _ = start(tmp_path, slurm, *command).communicate(timeout=120)
+    assert "4 jobs" in first
+    until(lambda: not queue(slurm), "the end of the jobs")
+    sweep = only_sweep(tmp_path)
+    assert [job.status for job in outcomes(sweep)] == ["finished", "finished", "failed", "failed"]
+    said(slurm, "scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        second, _ = start(tmp_path, slurm, *command).communicate(timeout=120)
+        assert "not submitted again: 2 finished, 0 in the queue" in second and "2 jobs" in second, second
+        waiting = queue(slurm)
+        assert len(waiting) == 2
+        third, _ = start(tmp_path, slurm, *command).communicate(timeout=120)
+        assert "not submitted again: 2 finished, 2 in the queue" in third and "job ids" not in third, third
+        assert queue(slurm) == waiting
+        said(slurm, "scancel", *waiting)
+    finally:
+        said(slurm, "scontrol", "update", f"nodename={node}", "state=resume")
+    until(lambda: not queue(slurm), "the end of the cancelled jobs")
+
+
 def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
     arguments = " ".join((*SMALL, "k=4", "steps=10000"))
     environment = {**slurm, "SIGMAPCA_ARGUMENTS": arguments}
