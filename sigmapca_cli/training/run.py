@@ -30,7 +30,7 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.statistics import check_k, numerical_rank
+from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, fit, machine
 from sigmapca_cli.training.progress import say
 from sigmapca_cli.training.signals import Guard
@@ -155,15 +155,17 @@ def began_with(folder: Path) -> int:
     return int(before.get("threads") or 0)
 
 
-def complete(begun: Work, solution: Solution, facts: dict[str, Any]) -> None:
-    """Evaluate the solution and write it; say where it is and whether it converged."""
+def complete(
+    begun: Work, solution: Solution, facts: dict[str, Any], attrs: dict[str, Any] | None = None
+) -> None:
+    """Evaluate the solution and write it; say where it is and whether it converged. `attrs` are further notes."""
     cfg, writer, source = begun.job.cfg, begun.writer, begun.source
     evaluation = {**evaluate_solution(solution.W, solution.sigma, solution.encoder, source), **facts}
     writer.finish(
         arrays(solution, source),
         patch_shape=source.patch_shape,
         evaluation=evaluation,
-        attrs={"converged": bool(facts["converged"])},
+        attrs={"converged": bool(facts["converged"]), **(attrs or {})},
     )
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
@@ -238,7 +240,7 @@ def check_size(cfg: Config, source: Source) -> None:
     """k components need at least k features, k rows, and data of that rank."""
     if cfg.k > min(source.n, source.p):
         check_k(cfg.k, source.n, source.p, min(source.n, source.p))
-    rank = numerical_rank(source.covariance()[1])
+    rank = rank_of(source.principal_axes()[0])
     if rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     check_k(cfg.k, source.n, source.p, rank)
