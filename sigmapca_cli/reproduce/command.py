@@ -12,7 +12,7 @@ from sigmapca_cli.reproduce import document, page
 from sigmapca_cli.reproduce.engine import Each, Outcome, available_cores, crew, perform, quiet, short
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
-from sigmapca_cli.reproduce.verdicts import Verdict, conclude, folder_of, held
+from sigmapca_cli.reproduce.verdicts import conclude, folder_of, held
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.runs.folders import outputs_root
 
@@ -38,28 +38,23 @@ def settings(
 
 
 def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path) -> None:
-    """All runs of the chosen experiments, then figures and verdicts of each."""
+    """All runs of the chosen experiments; figure and verdicts of each as soon as it has all of its own."""
     check_data(chosen, setting)
     began = time.monotonic()
     with crew(jobs) as each:
         planned = plan_all(each, [task for experiment in chosen for task in tasks(experiment, setting)])
         if setting.solver == "newton":
             chosen, planned = solvable(chosen, planned)
-        outcomes = perform_all(each, planned)
-        failed = sum(bool(outcome.problem) for outcome in outcomes.values())
-        print(
-            f"{len(outcomes)} runs, {failed} failed, {time.monotonic() - began:.0f} s; figures and verdicts:"
-        )
-        lists = [[outcomes[task] for task in tasks(e, setting)] for e in chosen]
-        items = [(e.name, setting, found, root) for e, found in zip(chosen, lists, strict=True)]
-        for name, verdicts in each(conclude_one, items):
-            yes, no, unknown = held(verdicts)
-            rest = f", {unknown} not measured" if unknown else ""
-            where = folder_of(root, name, setting.way)
-            print(
-                f"{name:<26} {yes} of {yes + no} claims held{rest}  {short(str(where))}/figure.png",
-                flush=True,
-            )
+        outcomes: dict[Task, Outcome] = {}
+        waiting = {experiment: tasks(experiment, setting) for experiment in chosen}
+        for found in each(perform, units(planned)):
+            for outcome in found:
+                outcomes[outcome.task] = outcome
+                tell(outcome, len(outcomes), len(planned))
+            for experiment in [e for e, own in waiting.items() if outcomes.keys() >= set(own)]:
+                conclude_one(experiment, setting, [outcomes[task] for task in waiting.pop(experiment)], root)
+    failed = sum(bool(outcome.problem) for outcome in outcomes.values())
+    print(f"{len(outcomes)} runs, {failed} failed, {time.monotonic() - began:.0f} s")
 
 
 def plan_all(each: Each, work: list[Task]) -> list[Planned]:
@@ -68,16 +63,12 @@ def plan_all(each: Each, work: list[Task]) -> list[Planned]:
     return [found[task] for task in work]
 
 
-def perform_all(each: Each, planned: list[Planned]) -> dict[Task, Outcome]:
-    """The outcome of every task, each told as it comes."""
-    outcomes: dict[Task, Outcome] = {}
-    for outcome in (outcome for found in each(perform, units(planned)) for outcome in found):
-        outcomes[outcome.task] = outcome
-        end = f"failed: {outcome.problem}" if outcome.problem else short(outcome.folder)
-        count = f" each of {outcome.beside} side by side" if outcome.beside > 1 else ""
-        name = f"{outcome.task.experiment} {outcome.task.key}"
-        print(f"[{len(outcomes)}/{len(planned)}] {name}  {outcome.seconds:.1f} s{count}  {end}", flush=True)
-    return outcomes
+def tell(outcome: Outcome, done: int, of: int) -> None:
+    """One line a run."""
+    end = f"failed: {outcome.problem}" if outcome.problem else short(outcome.folder)
+    count = f" each of {outcome.beside} side by side" if outcome.beside > 1 else ""
+    name = f"{outcome.task.experiment} {outcome.task.key}"
+    print(f"[{done}/{of}] {name}  {outcome.seconds:.1f} s{count}  {end}", flush=True)
 
 
 def solvable(chosen: list[Experiment], planned: list[Planned]) -> tuple[list[Experiment], list[Planned]]:
@@ -102,11 +93,14 @@ def check_data(chosen: list[Experiment], setting: Setting) -> None:
         build(job(Task(first.name, panel.key, tuple(first.overrides(panel, setting)))).cfg.data)
 
 
-def conclude_one(item: tuple[str, Setting, list[Outcome], Path]) -> tuple[str, list[Verdict]]:
-    """`conclude` by name, as an experiment itself cannot be sent to another process."""
-    name, setting, outcomes, root = item
+def conclude_one(experiment: Experiment, setting: Setting, outcomes: list[Outcome], root: Path) -> None:
+    """Judge and draw an experiment, and say how many claims held."""
     with quiet():
-        return name, conclude(EXPERIMENTS[name], setting, outcomes, root)
+        verdicts = conclude(experiment, setting, outcomes, root)
+    yes, no, unknown = held(verdicts)
+    rest = f", {unknown} not measured" if unknown else ""
+    figure = folder_of(root, experiment.name, setting.way) / "figure.png"
+    print(f"{experiment.name:<26} {yes} of {yes + no} claims held{rest}  {short(str(figure))}", flush=True)
 
 
 def main(

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sigmapca_cli.reproduce import document, page, summary
+from sigmapca_cli.errors import Stopped
+from sigmapca_cli.reproduce import command, document, page, summary
 from sigmapca_cli.reproduce.command import reproduce
 from sigmapca_cli.reproduce.engine import perform
 from sigmapca_cli.reproduce.plan import Claim, Setting
@@ -76,6 +77,20 @@ def test_runs_that_fail_are_told_and_end_nothing(tmp_path, monkeypatch):
     report = json.loads((tmp_path / "reproduce" / "points-uniform" / "verdicts.json").read_text())
     assert all(v["held"] is None and "k = 5" in v["note"] for v in report["verdicts"])
     assert (tmp_path / "reproduce" / "points-uniform" / "figure.png").exists()
+
+
+def test_what_is_complete_is_judged_before_the_rest_is_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
+
+    def stopped(unit):
+        if unit[0].tasks[0].experiment == "points-laplace":
+            raise Stopped("Ctrl-C")
+        return perform(unit)
+
+    monkeypatch.setattr(command, "perform", stopped)
+    with pytest.raises(Stopped):
+        reproduce([POINTS, EXPERIMENTS["points-laplace"]], Setting(extra=SHORT), 1, tmp_path / "reproduce")
+    assert (tmp_path / "reproduce" / "points-uniform" / "verdicts.json").exists()
 
 
 @pytest.mark.parametrize(
