@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs."""
 
 import os
+import signal
 import sys
 from typing import Any
 
@@ -38,6 +39,7 @@ def main() -> None:
             raise
         fail(str(problem), problem.exit_status)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not take the line away
         fail("stopped by Ctrl-C", 130)
     except BrokenPipeError:
         closed_pipe(out)

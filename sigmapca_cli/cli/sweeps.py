@@ -50,8 +50,6 @@ def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
 def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
     from sigmapca_cli.processes import refuse_several
-    from sigmapca_cli.runs.find import shortened
-    from sigmapca_cli.runs.lock import FolderLock
 
     refuse_several(
         "a sweep", "start it without torchrun; hydra/launcher=joblib or slurm runs its jobs side by side"
@@ -61,7 +59,21 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
     given = value_of(overrides, "hydra.sweep.dir")
     folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
     overrides = with_defaults(overrides, flags, folder)
+    fresh = not folder.exists()
     make(folder)
+    try:
+        run_in(folder, task, overrides, flags, fail_fast)
+    except InputError:
+        if fresh:
+            clear(folder)
+        raise
+
+
+def run_in(folder: Path, task: Callable, overrides: list[str], flags: list[str], fail_fast: bool) -> None:
+    """Run all jobs in the sweep's folder, and conclude."""
+    from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.runs.lock import FolderLock
+
     if fail_fast:
         os.environ[FAIL_FAST] = "1"
     # A second process with the same command would run the same jobs again.
@@ -112,6 +124,29 @@ def make(folder: Path) -> None:
         raise InputError(
             f"{folder}: cannot make the sweep's folder ({problem.strerror}); choose one with outputs=…"
         ) from None
+
+
+def clear(folder: Path) -> None:
+    """Remove the folder of a sweep that was refused before any of its jobs began."""
+    import shutil
+
+    if all(entry.name.startswith(".") or entry.name == "multirun.yaml" for entry in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def planned(overrides: list[str]) -> int:
+    """How many jobs these overrides make; 0 where another sweeper than Hydra's own is to say."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if value_of(overrides, "hydra/sweeper"):
+        return 0
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+        return sum(len(batch) for batch in BasicSweeper.split_arguments(parsed, None))
+    except HydraException:
+        return 0
 
 
 def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path) -> int:
@@ -165,14 +200,16 @@ def conclude(folder: Path, status: int, overrides: list[str]) -> None:
     jobs = outcomes(folder)
     if not jobs and not status:
         raise InputError("the sweep has no jobs: one of the overrides gives an empty list of values")
-    head, *lines = table(jobs, set(overrides))
+    head, *lines = table(jobs, set(overrides), told)
     print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
     failed = sum(job.status == "failed" for job in jobs)
     again = "the same command again goes on"
     if status in (75, 130):
         raise Stopped(f"the sweep was stopped; {again}", exit_status=status)
     if failed:
-        raise RunFailed(f"{failed} of {len(jobs)} jobs failed; {again} with what is not finished")
+        total = max(planned(overrides), len(jobs))
+        waiting = f", {total - len(jobs)} not started" if total > len(jobs) else ""
+        raise RunFailed(f"{failed} of {total} jobs failed{waiting}; {again} with what is not finished")
     if status or any(job.status != "finished" for job in jobs):
         raise RunFailed(f"not every job finished; {again}")
 
@@ -209,8 +246,12 @@ def in_sweep(task: Callable, cfg: Any) -> Any:
     return None
 
 
+told: set[str] = set()  # the jobs whose failure this process has said
+
+
 def announce(number: Any, message: str) -> None:
     """Say at once what happened to a job."""
+    told.add(str(number))
     print(f"sigmapca: job {number}: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 

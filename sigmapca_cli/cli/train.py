@@ -36,7 +36,8 @@ def train(
     """Hand everything to a real Hydra job."""
     from sigmapca_cli.cli.job import hydra_flags, quoted, run_job
 
-    arguments = list(overrides or [])
+    arguments = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
+    multirun = multirun or len(arguments) < len(overrides or [])  # Hydra's other way to say -m
     if resume:
         if multirun or cfg or info:
             raise InputError("--resume continues one run; the same sweep command again resumes the sweep")

@@ -56,8 +56,11 @@ def read_note(folder: Path) -> dict[str, Any] | None:
         return {"error": "failed (its note is damaged; see train.log)"}
 
 
-def table(jobs: list[Outcome], common: Collection[str] = ()) -> list[str]:
-    """What a sweep ends with: how many of each, then what failed and why, named by what is not common to all."""
+def table(jobs: list[Outcome], common: Collection[str] = (), told: Collection[str] = ()) -> list[str]:
+    """What a sweep ends with: how many of each, then what failed, named by what is not common to all, and why.
+
+    The reason is left out for the numbers in `told`, whose failure was said when it happened.
+    """
     counts = Counter(job.status for job in jobs)
     head = ", ".join(
         f"{counts[name]} {name}"
@@ -68,5 +71,6 @@ def table(jobs: list[Outcome], common: Collection[str] = ()) -> list[str]:
     lines = []
     for job in failed:
         own = " ".join(o for o in job.overrides if o not in common)
-        lines.append(f"  job {job.number}{f' ({own})' if own else ''}: {job.reason}")
+        why = "failed, as said above" if job.number in told else job.reason
+        lines.append(f"  job {job.number}{f' ({own})' if own else ''}: {why}")
     return [head, *lines]

@@ -10,7 +10,6 @@ import logging
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +66,7 @@ class Launcher(SlurmLauncher):
         assert self.config is not None
         sweep = Path(str(self.config.hydra.sweep.dir))
         numbered = [(initial_job_idx + i, list(overrides)) for i, overrides in enumerate(job_overrides)]
-        queued = in_queue()
+        queued = self.cluster()
         before = {number: job for number, job in submitted(sweep).items() if job in queued}
         waiting = {number: job for number, _ in numbered if (job := before.get(number))}
         left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(sweep / str(n), n, o)]
@@ -128,15 +127,20 @@ class Launcher(SlurmLauncher):
         print(f"job ids: {' '.join(ids.values())}", flush=True)
         return ids
 
+    def cluster(self) -> frozenset[str]:
+        """The jobs in the queue; InputError where there is no SLURM, before sbatch says so in lines of its own."""
+        queued = in_queue()
+        if queued is UNKNOWN or shutil.which("sbatch") is None:
+            raise InputError(
+                "hydra/launcher=slurm: no SLURM answers here (see what `squeue` says); start the sweep on a machine of "
+                "the cluster, or use hydra/launcher=joblib"
+            )
+        return queued
+
     def executor(self) -> Any:
-        """submitit's executor with our settings; InputError where there is no SLURM."""
+        """submitit's executor with our settings."""
         import submitit
 
-        if shutil.which("sbatch") is None:
-            raise InputError(
-                "hydra/launcher=slurm: no sbatch on this machine; start the sweep on a machine of the cluster, "
-                "or use hydra/launcher=joblib"
-            )
         params = dict(self.params)
         logging.getLogger("submitit").setLevel(logging.ERROR)
         executor = submitit.AutoExecutor(
@@ -181,6 +185,7 @@ def submitted(sweep: Path) -> dict[int, str]:
 
 def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
+    from sigmapca_cli.cli.sweeps import announce
     from sigmapca_cli.launchers.outcome import outcomes
 
     began = time.time()
@@ -191,7 +196,7 @@ def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0)
         for job in outcomes(sweep):
             if job.status == "failed" and job.number not in told and noted_since(sweep / job.number, began):
                 told.add(job.number)
-                print(f"sigmapca: job {job.number}: {job.reason}", file=sys.stderr, flush=True)
+                announce(job.number, job.reason)
                 if os.environ.get("SIGMAPCA_FAIL_FAST"):
                     subprocess.run(["scancel", *arrays], check=False)
                     raise SystemExit(1)

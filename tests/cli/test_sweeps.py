@@ -47,7 +47,7 @@ def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_pat
     assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 3
     # Job 1 is announced before job 2 has even begun, and named again in the table.
     assert words.index("sigmapca: job 1: ") < words.index(f"{sweep.name}/2  explained")
-    assert words.count(": lower k") == 6, words
+    assert words.count(": lower k") == 3, words
     assert "  job 5 (seed=2 k=40): " in words and "3 finished, 3 failed" in words
     assert "Traceback" not in words
     before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")}
@@ -63,6 +63,26 @@ def test_fail_fast_stops_at_the_first_failure(sigmapca, tmp_path, small):
     assert result.returncode == 1
     assert [job.number for job in outcomes(only_sweep(tmp_path))] == ["0"]
     assert "0 finished, 1 failed" in result.stdout
+    assert "1 of 2 jobs failed, 1 not started" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("seed=",), "seed="),
+        (("seed=[]",), "seed=[]"),
+        (("k=3,4", "hydra/launcher=slurm"), "no SLURM answers here"),
+    ],
+)
+def test_a_sweep_that_is_refused_leaves_no_folder(sigmapca, tmp_path, small, arguments, words):
+    result = sigmapca("train", "-m", *small, *arguments, SLURM_CONF="/nowhere")
+    assert result.returncode == 2 and words in result.stderr and len(result.stderr.splitlines()) == 1
+    assert not list((tmp_path / "outputs" / "sweeps").iterdir())
+
+
+def test_hydras_own_way_to_ask_for_a_sweep(sigmapca, tmp_path, small):
+    assert sigmapca("train", *small, "steps=20,30", "hydra.mode=MULTIRUN").returncode == 0
+    assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 2
 
 
 def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
