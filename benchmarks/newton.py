@@ -14,7 +14,6 @@ import sys
 import time
 
 import numpy as np
-import torch
 from scipy.optimize import linear_sum_assignment
 
 from sigmapca_cli import sources
@@ -107,7 +106,6 @@ def patches(kind: str, scales: tuple[float, ...]) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     what = sys.argv[1] if len(sys.argv) > 1 else "planted"
     if what == "planted":
         planted()

@@ -169,13 +169,11 @@ def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: An
 
 
 def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array:
-    import torch
-
     from sigmapca_cli.solvers import jacobian
     from sigmapca_cli.solvers.moments import measure
 
-    rows, safe = torch.from_numpy(moments.rows), np.where(sigma > 0, sigma, 1.0)
-    measured = measure(rows, np.eye(len(sigma)), score, a, third=True)
+    safe = np.where(sigma > 0, sigma, 1.0)
+    measured = measure(moments.rows, np.eye(len(sigma)), score, a, third=True)
     C = (moments.rows.T @ moments.rows) / len(moments.rows) * np.outer(safe, safe)
     return jacobian.jacobian(measured, safe, C)
 

@@ -128,12 +128,8 @@ def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a:
 
 def _scores(z: Array, score: Any, a: Array) -> tuple[Array, Array, Array]:
     """φ, φ′, φ″ at z (m, k)."""
-    import torch
-
-    zt, at = torch.from_numpy(z), torch.from_numpy(a)
-    phi, dphi = (t.numpy() for t in score(zt, at))
-    d2phi = (score(zt + STEP, at)[1] - score(zt - STEP, at)[1]).numpy() / (2 * STEP)
-    return phi, dphi, d2phi
+    phi, dphi = score(z, a)
+    return phi, dphi, (score(z + STEP, a)[1] - score(z - STEP, a)[1]) / (2 * STEP)
 
 
 def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[int, slice]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.scores import Score
@@ -50,13 +49,13 @@ class Adaptive:
         values = np.full(k, CANDIDATES[0]) if auto else np.array(np.broadcast_to(np.asarray(a, float), (k,)))
         return cls(values, np.ones(k), auto, signed)
 
-    def update(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+    def update(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
         """Re-measure on the rows of Y; True if anything changed."""
         if self.signed:
             return self._update_signs(Y, M, score, iteration)
         return self.auto and self._update_a(Y, M, score, iteration)
 
-    def _update_a(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+    def _update_a(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
         scores = []
         for candidate in CANDIDATES:
             moments = measure(Y, M, score, np.full(len(self.a), candidate))
@@ -67,7 +66,7 @@ class Adaptive:
         self.a = np.where(switch, np.where(heavy, CANDIDATES[1], CANDIDATES[0]), self.a)
         return bool(switch.any())
 
-    def _update_signs(self, Y: Tensor, M: Array, score: Score, iteration: int) -> bool:
+    def _update_signs(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
         moments = measure(Y, M, score, self.a)
         gap = self.signs * certificate(moments.m, moments.c)
         switch = gap < (0.0 if iteration == 0 else -margin(iteration))

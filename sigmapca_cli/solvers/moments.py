@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from sigmapca_cli.solvers.parallel import BLOCK, total
 from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
+SLICE = 512
+"""Rows of which the products of three are held at once."""
 
 
 @dataclass(frozen=True)
@@ -41,40 +42,59 @@ class Moments:
 
 
 def measure(
-    Y: Tensor,
+    Y: Array,
     M: Array,
     score: Score,
     a: Array,
     *,
     third: bool = False,
     error: bool = False,
-    block: int = 4096,
+    block: int = BLOCK,
 ) -> Moments:
     """Cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
     third adds T, which costs n·k³ multiplications; error adds the standard error of m_j − c_j, which takes
     rows to be independent (patches that overlap are not: there it is a lower bound).
     """
-    n, k = Y.shape
-    Mt = torch.from_numpy(np.ascontiguousarray(M)).to(Y.dtype)
-    at = torch.from_numpy(np.asarray(a, dtype=np.float64)).to(Y.dtype)
-    Q = torch.zeros(k, k, dtype=torch.float64)
-    c = torch.zeros(k, dtype=torch.float64)
-    T = torch.zeros(k, k * k, dtype=torch.float64) if third else None
-    squares = torch.zeros(k, dtype=torch.float64)
-    for rows in Y.split(block):
+    n = len(Y)
+    Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
+
+    def part(rows: Array) -> tuple[Array, ...]:
         z = rows @ Mt
         phi, dphi = score(z, at)
-        Q += (z.T @ phi).double()
-        c += dphi.sum(0).double()
-        if T is not None:
-            for zs, ds in zip(z.split(512), dphi.split(512), strict=True):
-                T += (zs.T @ (ds[:, :, None] * zs[:, None, :]).flatten(1)).double()
+        found = [z.T @ phi, np.ones(len(z), z.dtype) @ dphi]
+        if third:
+            found.append(third_moments(z, dphi))
         if error:
-            squares += torch.square(z * phi - dphi).sum(0).double()
-    Qn, cn = Q.numpy() / n, c.numpy() / n
-    # T is accumulated as (i, j·k + l) and handed out as T_jil.
-    Tn = None if T is None else (T.view(k, k, k).transpose(0, 1) / n).contiguous().numpy()
-    gap = np.diag(Qn) - cn
-    se = np.sqrt(np.maximum(squares.numpy() / n - gap**2, 0) / n) if error else None
-    return Moments(Qn, cn, Tn, se)
+            found.append(np.square(z * phi - dphi).sum(0))
+        return tuple(found)
+
+    Q, c, *more = (value / n for value in total(part, Y, block))
+    T = unfolded(more.pop(0)) if third else None
+    gap = np.diag(Q) - c
+    se = np.sqrt(np.maximum(more.pop(0) - gap**2, 0) / n) if error else None
+    return Moments(Q, c, T, se)
+
+
+def third_moments(z: Array, dphi: Array) -> Array:
+    """Σ φ′(z_j) z_i z_l for i ≤ l, (k, k(k + 1)/2), in float64: the products of two are symmetric."""
+    k = z.shape[1]
+    T = np.zeros((k, k * (k + 1) // 2))
+    pairs = np.empty((min(SLICE, len(z)), T.shape[1]), z.dtype)
+    for start in range(0, len(z), SLICE):
+        part = z[start : start + SLICE]
+        held, place = pairs[: len(part)], 0
+        for i in range(k):
+            np.multiply(part[:, i : i + 1], part[:, i:], out=held[:, place : place + k - i])
+            place += k - i
+        T += dphi[start : start + SLICE].T @ held
+    return T
+
+
+def unfolded(T: Array) -> Array:
+    """(k, k(k + 1)/2) as (k, k, k), symmetric in its last two."""
+    k = len(T)
+    full = np.empty((k, k, k))
+    i, j = np.triu_indices(k)
+    full[:, i, j] = full[:, j, i] = T
+    return full

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import jacobian as jac
@@ -19,6 +17,8 @@ from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
 from sigmapca_cli.solvers.moments import measure
+from sigmapca_cli.solvers.parallel import BLOCK, total
+from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
 
@@ -70,7 +70,7 @@ def solve(
     tol: float = 1e-5,
     max_iter: int = 200,
     threads: int | None = None,
-    block: int = 4096,
+    block: int = BLOCK,
 ) -> NewtonResult:
     """Solve S(R) = 0 for the main loss on the components Y.
 
@@ -83,16 +83,12 @@ def solve(
     rows = _check(Y, k)
     adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
     R = _check_start(start, rows.shape[1])
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
+    with on_threads(threads):
         return _solve(rows, R, score, adaptive, tol, max_iter, block)
-    finally:
-        torch.set_num_threads(before)
 
 
 def _solve(
-    Y: Tensor, R: Array, score: Score, adaptive: Adaptive, tol: float, max_iter: int, block: int
+    Y: Array, R: Array, score: Score, adaptive: Adaptive, tol: float, max_iter: int, block: int
 ) -> NewtonResult:
     history: list[tuple[int, int, float]] = []
     counts = [count for count in LEVELS if 2 * count <= len(Y)] + [len(Y)]
@@ -195,7 +191,7 @@ def _canonical(R: Array, C: Array) -> tuple[Array, Array]:
     return R * np.sign(R[np.abs(R).argmax(0), np.arange(len(R))]), order
 
 
-def _check(Y: Array, k: int | None) -> Tensor:
+def _check(Y: Array, k: int | None) -> Array:
     if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
         raise InputError("solver newton needs components as a float matrix (rows, k)")
     Y = Y[:, :k]
@@ -204,13 +200,21 @@ def _check(Y: Array, k: int | None) -> Tensor:
         raise InputError(f"solver newton needs more rows than components: {n} rows, k={width}; lower k")
     if n * width <= 1_000_000:
         Y = Y.astype(np.float64)  # free at this size, and exact
-    std = Y.std(0, dtype=np.float64)
+    centre = Y[: 1 << 12].mean(0, dtype=np.float64)
+
+    def part(rows: Array) -> tuple[Array, ...]:
+        moved = rows - centre
+        return moved.sum(0), np.square(moved).sum(0)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, square = (value / n for value in total(part, Y))
+        std = np.sqrt(np.maximum(square - mean**2, 0))
     if not np.isfinite(std).all():
         raise InputError("the components contain NaN or infinite values; check the data")
     if std.min() <= 1e-6 * std.max():
         rank = int((std > 1e-6 * std.max()).sum())
         raise InputError(f"only {rank} of {width} components have any variance; use k={rank} or fewer")
-    return torch.from_numpy(np.ascontiguousarray(Y))
+    return np.ascontiguousarray(Y)
 
 
 def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> float | str | Array:

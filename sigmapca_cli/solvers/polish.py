@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.newton import NewtonResult
-from sigmapca_cli.solvers.scores import tanh_of
+from sigmapca_cli.solvers.parallel import BLOCK, threads, total
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray
@@ -65,27 +63,27 @@ class Gradient:
         return np.linalg.norm(self.G, axis=0) / self.scale
 
 
-def gradient(W: Array, C: Array, X: Tensor, a: Array, derivative: str, block: int = 4096) -> Gradient:
+def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int = BLOCK) -> Gradient:
     """Tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each
     column.
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
     """
     sigma = np.sqrt(np.einsum("pk,pk->k", W, C @ W))
-    gram = W.T @ W
-    Wt, st, at, gt = (torch.from_numpy(v).to(X.dtype) for v in (W, sigma, np.asarray(a, float), gram))
-    G = torch.zeros(W.shape, dtype=torch.float64)
-    sums = torch.zeros(4, W.shape[1], dtype=torch.float64)
-    for x in X.split(block):
+    Wt, st, at, gram = (np.ascontiguousarray(v, X.dtype) for v in (W, sigma, a, W.T @ W))
+
+    def part(x: Array) -> tuple[Array, ...]:
         z = (x @ Wt) / st
-        t = tanh_of(z / at)
+        t = np.tanh(z / at)
         h, true_dh = at * t, 1 - t * t
-        dh = true_dh if derivative == "true" else torch.ones_like(z)
+        dh = true_dh if derivative == "true" else np.ones_like(z)
         phi = (z - h) * dh
         dphi = true_dh * (3 * t * t - 2 * t * z / at) if derivative == "true" else t * t
-        G += (x.T @ (((h * st) @ gt - z * st) * dh)).double()
-        sums += torch.stack([(v).sum(0) for v in (z * phi, dphi, z * h, dh)]).double()
-    full, (m, c, zh, mean_dh) = G.numpy() / len(X), sums.numpy() / len(X)
+        G = x.T @ (((h * st) @ gram - z * st) * dh)
+        ones = np.ones(len(x), x.dtype)
+        return G, ones @ (z * phi), ones @ dphi, ones @ (z * h), ones @ dh
+
+    full, m, c, zh, mean_dh = (value / len(X) for value in total(part, X, block))
     return Gradient(full - W * np.einsum("pk,pk->k", W, full), sigma, m, c, zh, mean_dh)
 
 
@@ -130,7 +128,7 @@ def at_least(value: Array, floor: Array) -> Array:
 class Stage:
     """The equations on one number of rows."""
 
-    X: Tensor
+    X: Array
     C: Array
     a: Array
     derivative: str
@@ -200,13 +198,14 @@ def polish(
     *,
     tol: float = 1e-3,
     max_iter: int = 40,
+    count: int | None = None,
 ) -> tuple[Array, dict[str, Any]]:
     """W (p, k) after the polish, unit norm columns, and what it did: sizes of the gradient before and after,
     how far W went.
 
     At most 200,000 rows, drawn evenly, take part: beyond the sampling error of those the answer is not better
     than the start. The best W seen is returned, so a polish that does not converge does no harm; `polished`
-    says whether it did.
+    says whether it did. `count` threads, by default one a core.
     """
     if nonlinearity not in ("scaled_tanh", "tanh"):
         raise InputError(
@@ -218,7 +217,8 @@ def polish(
     steps = 0
     for rows in stages(source):
         stage = Stage(sample(source, rows), C, a, derivative)
-        W, record = stage.follow(W, axes, FIRST_TIME if steps == 0 else LATER_TIME, tol, max_iter)
+        with threads(count):
+            W, record = stage.follow(W, axes, FIRST_TIME if steps == 0 else LATER_TIME, tol, max_iter)
         first = record[0] if steps == 0 and record else first
         last, steps = min(record, default=float("nan")), steps + len(record)
         if not last < tol:
@@ -238,7 +238,7 @@ def stages(source: Source) -> list[int]:
     return [rows for rows in LEVELS[:-1] if 2 * rows <= most] + [most]
 
 
-def sample(source: Source, count: int) -> Tensor:
+def sample(source: Source, count: int) -> Array:
     """Centred rows (count, p), one from each of as many equal stretches."""
     jitter = np.random.default_rng(1).random(count) if count < source.n else 0.0
     index = ((np.arange(count) + jitter) * (source.n / count)).astype(np.int64)
@@ -246,4 +246,4 @@ def sample(source: Source, count: int) -> Tensor:
     X = np.empty((count, source.p), np.float32)
     for part in np.array_split(np.arange(count), max(1, count // 2048)):
         X[part] = source.rows(index[part]) - mean
-    return torch.from_numpy(X)
+    return X

@@ -71,7 +71,7 @@ def newton_fit(
     if polish:
         from sigmapca_cli.solvers.polish import polish as leave_subspace
 
-        W, more = leave_subspace(W, C, source, result, nonlinearity, derivative)
+        W, more = leave_subspace(W, C, source, result, nonlinearity, derivative, count=threads)
         facts.update(more)
     return finalise(W, C, each={"a": result.a}), facts
 

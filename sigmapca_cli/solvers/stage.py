@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.moments import Moments, measure
+from sigmapca_cli.solvers.parallel import total
 from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
@@ -49,28 +48,26 @@ class Point:
 class Rows:
     """The rows of one stage and their second moments."""
 
-    Y: Tensor
+    Y: Array
     C: Array
 
     @classmethod
-    def spaced(cls, Y: Tensor, count: int, block: int) -> Rows:
+    def spaced(cls, Y: Array, count: int, block: int) -> Rows:
         """count rows of Y, one from each of count equal stretches, the same ones every time."""
         n = len(Y)
         if count < n:
             # a fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on
             # all rows)
             jitter = np.random.default_rng(0).random(count)
-            Y = Y[torch.from_numpy(((np.arange(count) + jitter) * (n / count)).astype(np.int64))]
-        C = torch.zeros(Y.shape[1], Y.shape[1], dtype=torch.float64)
-        for rows in Y.split(block):
-            C += (rows.T @ rows).double()
-        return cls(Y, C.numpy() / len(Y))
+            Y = Y[((np.arange(count) + jitter) * (n / count)).astype(np.int64)]
+        (C,) = total(lambda rows: (rows.T @ rows,), Y, block)
+        return cls(Y, C / len(Y))
 
 
 class Stage:
     """One number of rows, solved to one tolerance."""
 
-    def __init__(self, Y: Tensor, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
+    def __init__(self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
         self.support = self._support(min(JACOBIAN_ROWS, count))

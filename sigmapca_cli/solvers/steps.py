@@ -4,7 +4,6 @@ directions."""
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from sigmapca_cli.solvers.jacobian import pack, unpack
 
@@ -104,5 +103,6 @@ def _is_positive(symmetric: Array, shift: float) -> bool:
 def rotate(R: Array, theta: Array) -> Array:
     """R·expm(θᵀ), θ antisymmetric, so that to first order y_i gains θ_ij·y_j; orthonormal to rounding
     error."""
-    turn = torch.matrix_exp(torch.from_numpy(np.ascontiguousarray(unpack(theta, len(R)).T)))
-    return R @ turn.numpy()
+    # iK is Hermitian for an antisymmetric K, so that exp(K) = V·diag(e^−iλ)·Vᴴ is orthogonal to rounding error.
+    values, V = np.linalg.eigh(1j * unpack(theta, len(R)).T)
+    return R @ np.real((V * np.exp(-1j * values)) @ V.conj().T)

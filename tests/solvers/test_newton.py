@@ -45,7 +45,7 @@ def matched(A, B):
 def at(Y, R, score, a, third=False):
     C = R.T @ (Y.T @ Y / len(Y)) @ R
     sigma = np.sqrt(np.diag(C))
-    moments = measure(torch.from_numpy(Y), R / sigma, score, np.full(len(R), a), third=third)
+    moments = measure(Y, R / sigma, score, np.full(len(R), a), third=third)
     return moments, sigma, C
 
 
@@ -71,9 +71,9 @@ def test_residual_is_the_rotational_part_of_the_gradient_of_the_loss(derivative)
 
 @pytest.mark.parametrize("key", [key for key in SCORES if key[0] != "hard_tanh"], ids="-".join)
 def test_scores_state_their_derivatives(key):
-    z, a, step = torch.linspace(-4, 4, 81, dtype=torch.float64), torch.tensor(1.3), 1e-6
+    z, a, step = np.linspace(-4, 4, 81), np.array(1.3), 1e-6
     rise = (SCORES[key](z + step, a)[0] - SCORES[key](z - step, a)[0]) / (2 * step)
-    torch.testing.assert_close(SCORES[key](z, a)[1], rise, atol=1e-8, rtol=1e-6)
+    np.testing.assert_allclose(SCORES[key](z, a)[1], rise, atol=1e-8, rtol=1e-6)
 
 
 def test_jacobian_is_the_derivative_of_the_residual():

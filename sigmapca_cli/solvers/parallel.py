@@ -1,0 +1,65 @@
+"""Sums over the rows of a matrix, block by block, on several threads: the same bits for any number of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+Array = np.ndarray
+
+BLOCK = 4096
+"""Rows whose arithmetic stays in the cache."""
+TASK = 16
+"""Blocks that one thread adds up by itself. A fixed number, so that the order of the sum is fixed."""
+
+_pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Inside, `total` works on so many threads (None: as many as there are cores), each with products of its own."""
+    count = count or available()
+    with threadpool_limits(1, user_api="blas"):
+        if count == 1:
+            yield
+            return
+        with ThreadPoolExecutor(count, thread_name_prefix="solver") as pool:
+            token = _pool.set(pool)
+            try:
+                yield
+            finally:
+                _pool.reset(token)
+
+
+def available() -> int:
+    """Cores this process may use, or what OMP_NUM_THREADS allows."""
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdigit() and int(named) > 0 else len(os.sched_getaffinity(0))
+
+
+def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:
+    """Σ part(block of rows) in float64, each of its arrays for itself."""
+    starts = range(0, len(rows), TASK * block)
+
+    def some(start: int) -> tuple[Array, ...]:
+        stop = min(start + TASK * block, len(rows))
+        return added(part(rows[i : min(i + block, stop)]) for i in range(start, stop, block))
+
+    pool = _pool.get()
+    return added(map(some, starts) if pool is None else pool.map(some, starts))
+
+
+def added(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """The sum of tuples of arrays, in float64, in their order."""
+    first = next(parts)
+    sums = tuple(np.array(value, dtype=np.float64) for value in first)
+    for values in parts:
+        for so_far, value in zip(sums, values, strict=True):
+            so_far += value
+    return sums
