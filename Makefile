@@ -35,12 +35,15 @@ fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every reader, one
 bench: $(READY)  ## timings against peers, into benchmarks/results.json
 	$(BIN)/python benchmarks/run.py
 
-pictures: $(READY)  ## the pictures in the README
+pictures: $(READY)  ## the pictures in README.md and docs/
 	rm -rf build/pictures
 	$(BIN)/sigmapca train model=nlpca a=4 --run-dir build/pictures/nlpca
 	$(BIN)/sigmapca train model=pca_svd --run-dir build/pictures/pca
 	$(BIN)/sigmapca compare build/pictures/nlpca build/pictures/pca -o build/pictures
 	mkdir -p docs/pictures && cp build/pictures/matched.png build/pictures/rotation.png docs/pictures/
+	$(BIN)/python docs/pictures/side_by_side.py build/pictures/pca 'linear PCA' \
+		build/pictures/nlpca 'nonlinear PCA (a = 4)' docs/pictures/side-by-side.png
+	$(BIN)/python docs/pictures/identifiability.py
 
 clean:  ## remove the environment and caches; runs and data stay
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
