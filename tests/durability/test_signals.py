@@ -120,3 +120,16 @@ def test_what_is_ignored_on_purpose_stays_ignored():
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
     assert end_of(spawn(ignoring)) == 0
+
+
+def test_two_ctrl_c_at_once_leave_one_line(tmp_path, children):
+    child = children["SIGINT"]
+    lines = tmp_path / "SIGINT" / "metrics.jsonl"
+    until = time.monotonic() + 120
+    while not (lines.exists() and lines.stat().st_size):
+        assert child.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1].splitlines()
+    assert child.returncode == 130 and len(said) == 1 and said[0].startswith("sigmapca: "), said
