@@ -63,3 +63,9 @@ def refuse_several(what: str, instead: str) -> None:
     here = place()
     if here is not None:
         raise InputError(f"{what} is not spread over {here.world} processes; {instead}")
+
+
+def available_threads() -> int:
+    """Cores this process may use, or what OMP_NUM_THREADS allows."""
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdigit() and int(named) > 0 else len(os.sched_getaffinity(0))

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,22 @@ def command() -> str:
     return shlex.join([Path(words[0]).name, *words[1:]])
 
 
+def torch_version() -> str:
+    """The version of torch, without importing it where nobody has."""
+    loaded = sys.modules.get("torch")
+    if loaded is not None:
+        return str(loaded.__version__)
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
+
+
 def environment() -> dict[str, Any]:
     """What a reader needs in order to know where a run came from."""
-    torch = sys.modules.get("torch")  # named without importing it: this module works without torch
     return {
         "sigmapca_version": __version__,
-        "torch_version": str(getattr(torch, "__version__", "")),
+        "torch_version": torch_version(),
         "numpy_version": np.__version__,
         "h5py_version": h5py.__version__,
         "python_version": platform.python_version(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from contextvars import ContextVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+
+from sigmapca_cli.processes import available_threads
 
 Array = np.ndarray
 
@@ -24,7 +25,7 @@ _pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
     """Inside, `total` works on so many threads (None: as many as there are cores), each with products of its own."""
-    count = count or available()
+    count = count or available_threads()
     with threadpool_limits(1, user_api="blas"):
         if count == 1:
             yield
@@ -35,12 +36,6 @@ def threads(count: int | None) -> Iterator[None]:
                 yield
             finally:
                 _pool.reset(token)
-
-
-def available() -> int:
-    """Cores this process may use, or what OMP_NUM_THREADS allows."""
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    return int(named) if named.isdigit() and int(named) > 0 else len(os.sched_getaffinity(0))
 
 
 def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:

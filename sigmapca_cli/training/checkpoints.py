@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.loop import stacked
 
 log = logging.getLogger("sigmapca")
 
@@ -52,6 +49,8 @@ class Saver:
 
     def save(self, trainer: Any, *, trained: bool = False) -> None:
         """Write the trainer's state aside and replace the last one; `trained` when no step is to follow."""
+        from sigmapca_cli.training.loop import stacked
+
         self.last = time.monotonic()
         tensors: dict[str, np.ndarray] = {"generator": trainer.generator.get_state().numpy()}
         for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
@@ -83,9 +82,11 @@ def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
 
 def restore(trainer: Any, saved: Saved) -> None:
     """Put a checkpoint back into a trainer built for the same configuration."""
+    import torch
+
     device = trainer.state["W"].device
 
-    def tensors(group: dict[str, np.ndarray]) -> dict[str, Tensor]:
+    def tensors(group: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
         return {name: torch.from_numpy(np.array(value)).to(device) for name, value in group.items()}
 
     trainer.state, trainer.slots, trainer.step = tensors(saved.state), tensors(saved.slots), saved.step

@@ -1,4 +1,4 @@
-"""Three ways to a solution: closed form, Newton steps, stochastic training. Each ends in a `Solution` and facts."""
+"""Stochastic training from its start to a `Solution` and facts."""
 
 import math
 import time
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError, RunFailed, Stopped
+from sigmapca_cli.errors import RunFailed, Stopped
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
@@ -33,29 +33,14 @@ Facts = dict[str, Any]
 
 def solve(begun: "Work", guard: Guard) -> tuple[Solution, Facts]:
     """The solution of a run, and what is to be stored about how it was found."""
-    cfg, method, source = begun.job.cfg, begun.method, begun.source
-    if method.kind == "direct":
-        solution = method.fit(cfg, source)
-        return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
-    if cfg.solver.name == "newton":
-        return newton(cfg, source)
-    trainer = make_trainer(cfg, method, source, begun.device)
+    cfg, source = begun.job.cfg, begun.source
+    trainer = make_trainer(cfg, begun.method, source, begun.device)
     if begun.saved is not None:
         checkpoints.restore(trainer, begun.saved)
     if begun.saved is None or not begun.saved.trained:
         saver = checkpoints.Saver(cfg, begun.folder, begun.job.hash, source.hash)
         train(trainer, source, begun.writer, saver, guard)
     return conclude(trainer, source)
-
-
-def newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
-    """The main loss by Newton steps on the rotation group."""
-    try:
-        from sigmapca_cli.solvers.run import fit as newton_fit
-    except ImportError as problem:
-        raise InputError(f"solver=newton: not available ({problem})") from None
-    solution, facts = newton_fit(cfg, source)
-    return solution, {**facts, **solution.extra}
 
 
 def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device) -> Trainer:

@@ -1,13 +1,13 @@
 """Device, type and number of threads of a run."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.processes import available_threads
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -29,9 +29,7 @@ def pick_threads(asked: int | None, work: int) -> int:
     """Threads for a step of `work` multiplications: small steps lose more to waking threads than they gain."""
     if asked:
         return asked
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    available = int(named) if named.isdigit() and int(named) > 0 else len(os.sched_getaffinity(0))
-    return 1 if work < 20_000_000 else available
+    return 1 if work < 20_000_000 else available_threads()
 
 
 def set_threads(count: int) -> None:

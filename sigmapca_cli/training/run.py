@@ -13,25 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
-from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import ERROR_FILE, LOG_FILE, STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.statistics import check_k, rank_of
-from sigmapca_cli.training import checkpoints, fit, machine
+from sigmapca_cli.training import checkpoints, ways
 from sigmapca_cli.training.progress import say
 from sigmapca_cli.training.signals import Guard
 
@@ -49,7 +48,8 @@ class Work:
     method: Any
     source: Source
     folder: Path
-    device: torch.device
+    device: Any
+    threads: int
     saved: checkpoints.Saved | None
     writer: RunWriter
 
@@ -67,7 +67,7 @@ def run(job: Job) -> Path:
             if isinstance(begun, Path):
                 return begun
             began = time.monotonic()
-            solved = fit.solve(begun, guard)
+            solved = ways.solve(begun, guard)
             log.info("solved in %.2f s", time.monotonic() - began)
             complete(begun, *solved)
             return begun.folder
@@ -77,8 +77,8 @@ def run(job: Job) -> Path:
 def opened(job: Job, source: Source) -> Iterator[Work | Path]:
     """The run of a job on its data, begun or taken up again; or the folder of one that is finished already."""
     cfg = job.cfg
-    device = machine.pick_device(cfg.device)
-    method = methods.build(cfg)
+    method = ways.method_of(cfg)
+    device = ways.device_of(cfg, method)
     existing = earlier(job, source.hash)
     if existing is not None and checkpoints.status(existing) == "finished":
         # Said before the covariance is worked out: a sweep taken up again asks this of every job.
@@ -99,10 +99,11 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
-        threads = (
-            cfg.threads or (saved and began_with(folder)) or machine.pick_threads(None, work(cfg, source))
-        )
-        machine.set_threads(threads)
+        threads = ways.threads_of(cfg, method, source, began_with(folder) if saved else 0)
+        if method.kind == "trained":
+            from sigmapca_cli.training import machine
+
+            machine.set_threads(threads)
         with (
             train_log(folder),
             RunWriter(
@@ -128,12 +129,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 cfg.k,
             )
             save_hydra(folder, job)
-            yield Work(job, method, source, folder, device, saved, writer)
-
-
-def work(cfg: Config, source: Source) -> int:
-    """Multiplications of a step, for the choice of threads."""
-    return cfg.batch_size * source.p * cfg.k
+            yield Work(job, method, source, folder, device, threads, saved, writer)
 
 
 def began_with(folder: Path) -> int:
@@ -142,7 +138,7 @@ def began_with(folder: Path) -> int:
         before = Run.open(folder).attrs
     except InputError:
         return 0
-    for name, version in (("torch", torch.__version__), ("numpy", np.__version__)):
+    for name, version in (("torch", torch_version()), ("numpy", np.__version__)):
         earlier_version = before.get(f"{name}_version") or version
         if earlier_version != version:
             log.warning(
@@ -277,8 +273,8 @@ def train_log(folder: Path) -> Iterator[None]:
 
 
 def summary(folder: Path, evaluation: dict[str, Any]) -> str:
-    """The line that ends a run."""
+    """What ends a run: its folder, and below it how good it is."""
     parts = [f"explained variance {evaluation['explained_variance']:.4f}"]
     if "mcc" in evaluation:
         parts.append(f"MCC {evaluation['mcc']:.4f} (chance {evaluation['mcc_chance']:.2f})")
-    return f"{shortened(folder)}  {'  '.join(parts)}"
+    return f"{shortened(folder)}\n  {'  '.join(parts)}"

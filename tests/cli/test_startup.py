@@ -8,17 +8,32 @@ import pytest
 HEAVY = ("torch", "hydra", "h5py", "numpy", "scipy", "sklearn", "matplotlib", "rich")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["models"]])
-def test_nothing_heavy_is_imported(arguments):
+def loaded(arguments, names, folder):
+    """Which of these modules a command has loaded when it ends."""
     code = (
         f"import sys; sys.argv = ['sigmapca', *{arguments!r}]\n"
         "from sigmapca_cli.cli import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+        f"print([m for m in {names!r} if m in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip().splitlines()[-1] == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return result.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["models"]])
+def test_nothing_heavy_is_imported(arguments, tmp_path):
+    assert loaded(arguments, HEAVY, tmp_path) == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["model=pca_svd"], ["solver=newton"], ["model=lica", "solver=newton"]], ids=" ".join
+)
+def test_what_is_not_trained_is_solved_without_torch(arguments, tmp_path):
+    data = ["data=planted", "data.n=2000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
+    assert loaded(["train", *data, *arguments], ("torch", "sklearn", "matplotlib"), tmp_path) == "[]"
 
 
 def test_train_help_shows_groups_knobs_and_examples(sigmapca):

@@ -1,0 +1,98 @@
+"""Three ways to a solution: closed form, Newton steps, stochastic training. Only the last one loads torch.
+
+The import of torch takes longer than most problems take to be solved, so whatever all runs share does without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.processes import available_threads
+from sigmapca_cli.sources.base import Source
+
+if TYPE_CHECKING:
+    from sigmapca_cli.training.run import Work
+    from sigmapca_cli.training.signals import Guard
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Newton:
+    """The main loss, solved by `solvers.run`."""
+
+    kind: str = "newton"
+
+    @classmethod
+    def build(cls, cfg: Any) -> Newton:
+        """InputError for a configuration that the solver does not know."""
+        from sigmapca_cli.solvers.run import refusal
+
+        if problem := refusal(cfg):
+            raise InputError(problem)
+        return cls()
+
+
+def method_of(cfg: Any) -> Any:
+    """The method of a whole configuration; its `kind` is direct, newton or trained."""
+    if cfg.model.kind == "direct":
+        from sigmapca_cli.methods.direct import DirectMethod
+
+        return DirectMethod.build(cfg)
+    if cfg.solver.name == "newton":
+        return Newton.build(cfg)
+    from sigmapca_cli.methods.method import build
+
+    return build(cfg)
+
+
+def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
+    """The solution of a run, and what is to be stored about how it was found."""
+    cfg, source = begun.job.cfg, begun.source
+    if begun.method.kind == "trained":
+        from sigmapca_cli.training import fit
+
+        return fit.solve(begun, guard)
+    with blas(begun.threads):
+        if begun.method.kind == "newton":
+            from sigmapca_cli.solvers.run import fit as newton_fit
+
+            solution, facts = newton_fit(cfg, source)
+            return solution, {**facts, **solution.extra}
+        solution = begun.method.fit(cfg, source)
+        return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
+
+
+@contextmanager
+def blas(threads: int) -> Iterator[None]:
+    """NumPy's products on so many threads: the last bits of a sum depend on them."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(threads, user_api="blas"):
+        yield
+
+
+def device_of(cfg: Any, method: Any) -> Any:
+    """Where a run computes. Closed forms and Newton steps do so on the CPU, whatever else is there."""
+    if method.kind != "trained" and cfg.device in ("auto", "cpu"):
+        return "cpu"
+    from sigmapca_cli.training import machine
+
+    return machine.pick_device(cfg.device)
+
+
+def threads_of(cfg: Any, method: Any, source: Source, before: int) -> int:
+    """Threads of a run: those asked for, those it began with, or as many as suit its work."""
+    if cfg.threads or before:
+        return int(cfg.threads or before)
+    if method.kind != "trained":
+        return available_threads()
+    from sigmapca_cli.training import machine
+
+    # Multiplications of a step.
+    return machine.pick_threads(None, cfg.batch_size * source.p * cfg.k)
