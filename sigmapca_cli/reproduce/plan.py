@@ -80,9 +80,9 @@ class Experiment:
     claims: tuple[Claim, ...]
     draw: Callable[[Results], Figure]
     images: bool = True  # its panels are on image patches, so that --data and --quick apply
-    ours: tuple[
-        str, ...
-    ] = ()  # overrides of recipe=default, where the experiment file holds the authors' own
+    # Overrides of recipe=default, where the experiment file holds the authors' own; and of a quick look.
+    ours: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
 
     def runs(self, setting: Setting) -> list[Panel]:
         """The panels that a setting asks for."""
@@ -94,7 +94,7 @@ class Experiment:
         if setting.recipe == "default":
             found += self.ours
         if self.images:
-            found += images(panel, setting)
+            found += [*images(panel, setting), *(self.quick if setting.quick else ())]
         return [*found, *panel.overrides, *setting.extra]
 
     def command(self, panel: Panel, setting: Setting) -> str:

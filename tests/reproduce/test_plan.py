@@ -58,6 +58,13 @@ def test_halves_are_disjoint_with_their_own_randomness_and_as_many_steps():
     assert even.epochs == 2 * whole.epochs and even.a == odd.a == whole.a == 4
 
 
+def test_a_quick_look_gives_slow_rows_their_steps():
+    experiment = EXPERIMENTS["linear-summary"]
+    quick, full = (job(tasks(experiment, Setting(quick=q))[1]).cfg for q in (True, False))
+    assert quick.data.images < full.data.images
+    assert quick.epochs * quick.data.images == pytest.approx(full.epochs * full.data.images, rel=0.02)
+
+
 def test_a_quick_look_downloads_nothing():
     for experiment in EXPERIMENTS.values():
         for task in tasks(experiment, QUICK):
