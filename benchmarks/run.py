@@ -13,53 +13,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from answers import answer, answers, halves, ica
+from timing import SIGMAPCA, Row, in_turn, process, ratio, row, timed
+
 HERE = Path(__file__).resolve().parent
-SIGMAPCA = [sys.executable, "-m", "sigmapca_cli"]
-Row = dict[str, object]
-
-
-def in_turn(functions: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each function, timed in turn so that a drift of the machine hits all alike."""
-    found: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            found[name].append(function())
-    return found
-
-
-def ratio(found: dict[str, list[float]], top: str, bottom: str) -> float:
-    """Median of the ratios of runs that stood side by side."""
-    return statistics.median(a / b for a, b in zip(found[top], found[bottom], strict=True))
-
-
-def timed(function: Callable[[], object]) -> Callable[[], float]:
-    """The function's wall time in seconds."""
-
-    def run() -> float:
-        began = time.perf_counter()
-        function()
-        return time.perf_counter() - began
-
-    return run
-
-
-def process(*command: str, folder: str | None = None) -> Callable[[], float]:
-    """Wall time of a whole process, from the shell's point of view."""
-    return timed(
-        lambda: subprocess.run(
-            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-    )
-
-
-def row(name: str, found: dict[str, list[float]], unit: float = 1.0, **more: object) -> Row:
-    """Medians in seconds (or seconds / unit), and what was worked out from them."""
-    medians = {key: round(statistics.median(values) / unit, 4) for key, values in found.items()}
-    return {"name": name, **medians, **more}
 
 
 def trainer(*overrides: str):
@@ -227,68 +187,9 @@ def startup() -> Row:
     return row("start-up, s", found)
 
 
-PEER = """
-import numpy as np, sys, time
-X = np.load(sys.argv[1]); k = int(sys.argv[2])
-{imports}
-mean = X.mean(0); values, E = np.linalg.eigh(np.cov(X.T, bias=True)); E = E[:, ::-1][:, :k]
-Z = (X - mean) @ E / np.sqrt(values[::-1][:k])
-{fit}
-np.save(sys.argv[3], E / np.sqrt(values[::-1][:k]) @ W.T)
-"""
-PEERS = {
-    "scikit-learn FastICA": (
-        "from sklearn.decomposition import FastICA",
-        "W = FastICA(whiten=False, max_iter=1000, tol=1e-6, random_state=0).fit(Z).components_",
-    ),
-    "python-picard": (
-        "from picard import picard",
-        "_, W, _ = picard(Z.T, whiten=False, centering=False, random_state=0, max_iter=500)",
-    ),
-}
-
-
-def answer() -> Row:
-    """Process against process on one file: planted data p = 64, k = 12, 100,000 rows, until the sources are found."""
-    import numpy as np
-
-    from sigmapca_cli.evaluation.metrics import mcc
-    from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
-
-    source = build(DataConfig(name="planted", standardise="none"))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        np.save(folder / "x.npy", np.concatenate(list(source.blocks())))
-        ours = [
-            *SIGMAPCA,
-            "train",
-            "solver=newton",
-            "data=array",
-            "data.path=x.npy",
-            "data.standardise=none",
-            "k=12",
-        ]
-        functions = {"sigmapca": process(*ours, "--run-dir", "run", "--if-exists", "new", folder=name)}
-        for peer, (imports, fit) in PEERS.items():
-            code = PEER.format(imports=imports, fit=fit)
-            functions[peer] = process(sys.executable, "-c", code, "x.npy", "12", f"{peer}.npy", folder=name)
-
-        def again() -> float:
-            shutil.rmtree(folder / "run", ignore_errors=True)
-            return functions["sigmapca"]()
-
-        found = in_turn({**functions, "sigmapca": again}, 5)
-        scores = {"sigmapca": mcc(Run.open(folder / "run").filters, source.truth.filters)}
-        for peer in PEERS:
-            scores[peer] = mcc(np.load(folder / f"{peer}.npy"), source.truth.filters)
-    return row("time to the answer, s", found, mcc={name: round(float(v), 4) for name, v in scores.items()})
-
-
 BENCHES = {
     "step": step, "run": whole_run, "sweep": sweep, "memory": memory, "covariance": covariance,
-    "startup": startup, "answer": answer,
+    "startup": startup, "answer": answer, "answers": answers, "ica": ica, "halves": halves,
 }  # fmt: skip
 
 
