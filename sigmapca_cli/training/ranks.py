@@ -1,8 +1,8 @@
 """The processes that share a run: what they tell each other, and what becomes of the rest when one is gone.
 
-Objects go over a group of their own that may wait long (one process reads data more slowly than another); the sums of a
-step go over one that does not. A process that leaves says so in the store first, so that those whose sum then breaks
-off can tell an orderly end from a death, and one of them, the first that lives, says it in one line.
+Until training begins words go over a group that may wait long (one process reads data more slowly than another); then
+words and sums go over groups that do not. A process that leaves says so in the store first, so that those whose sum then
+breaks off can tell an orderly end from a death, and one of them, the first that lives, says it in one line.
 """
 
 import atexit
@@ -49,6 +49,7 @@ class Ranks:
         )
         self.host = dist.new_group(backend="gloo", timeout=STEP)
         self.ahead = dist.new_group(backend="gloo", timeout=STEP)  # of the thread that gathers rows
+        self.talk: Any = dist.group.WORLD
         # Two processes on one GPU have no NCCL between them: their sums go through the host.
         self.nccl = dist.new_group(backend="nccl", timeout=STEP) if own_gpu(device) else None
         self.who = [str(name) for name in self.gather(f"process {os.getpid()} on {socket.gethostname()}")]
@@ -102,7 +103,7 @@ class Ranks:
         """What every process says, by rank."""
         words: list[Any] = [None] * self.world
         try:
-            dist.all_gather_object(words, word)
+            dist.all_gather_object(words, word, group=self.talk)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words
@@ -111,10 +112,14 @@ class Ranks:
         """What the first process says."""
         words = [word]
         try:
-            dist.broadcast_object_list(words, src=0)
+            dist.broadcast_object_list(words, src=0, group=self.talk)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words[0]
+
+    def hurry(self) -> None:
+        """From now on no process has a reason to be silent for longer than a step may take."""
+        self.talk = self.host
 
     def together(self, make: Callable[[], Made]) -> Made:
         """Let every process make its own; where one of them cannot, none goes on, and the reason is told once."""

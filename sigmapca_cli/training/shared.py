@@ -184,6 +184,7 @@ def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
         trained = ranks.first(begun.saved is not None and begun.saved.trained)
         if not trained:
             trainer.meet()
+            ranks.hurry()
             saver = checkpoints.Saver(job.cfg, begun.folder, job.hash, source.hash)
             fit.train(trainer, source, begun.writer, saver, trainer.agreed)
         trainer.method = trainer.whole
@@ -205,6 +206,7 @@ def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) ->
         trainer = ranks.together(lambda: prepared(job, method, source, ranks, guard))
         if not ranks.first():
             trainer.meet()
+            ranks.hurry()
             train(trainer, guard)
     raise SystemExit(0)
 

@@ -188,6 +188,19 @@ def test_a_killed_worker_ends_the_job_in_words_and_leaves_a_checkpoint(alone, tm
     same(tmp_path / "run0", alone)
 
 
+def test_a_worker_that_falls_silent_is_given_up(tmp_path):
+    words = ("-m", "sigmapca_cli", "train", *SMALL, *BATCH, "steps=100000", "checkpoint.every_steps=20")
+    begun = torchrun(2, *words, "--run-dir", "run", folder=tmp_path, SIGMAPCA_RANK_TIMEOUT="4")
+    until((tmp_path / "run" / "checkpoint.h5").exists, "the first checkpoint")
+    silent = workers(begun)[1]
+    os.kill(silent, signal.SIGSTOP)
+    log = tmp_path / "run" / "train.log"
+    until(lambda: "a worker is gone: rank 1 " in log.read_text(), "the line about it")
+    os.kill(silent, signal.SIGKILL)  # else torchrun waits for half a minute
+    status, said = end_of(begun)
+    assert status == 1 and len(said) == 1 and "the checkpoint of step" in said[0], said
+
+
 def test_torchrun_starts_again_what_died(alone, tmp_path):
     words = ("--max-restarts=1", "-m", "sigmapca_cli", "train", *SMALL, *BATCH, "steps=800")
     options = ("checkpoint.every_steps=20", "--run-dir", "run", "--if-exists", "resume")
