@@ -1,8 +1,8 @@
 """The processes that share a run: what they tell each other, and what becomes of the rest when one is gone.
 
-Until training begins words go over a group that may wait long (one process reads data more slowly than another); then
-words and sums go over groups that do not. A process that leaves says so in the store first, so that those whose sum then
-breaks off can tell an orderly end from a death, and one of them, the first that lives, says it in one line.
+Until training begins words go over a group that may wait long (one process reads data more slowly than another);
+then words and sums go over groups that do not. A process that leaves says so in the store first, so that those whose
+sum then breaks off can tell an orderly end from a death, and one of them, the first that lives, says it in one line.
 """
 
 import atexit
