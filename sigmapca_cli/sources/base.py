@@ -22,7 +22,7 @@ from sigmapca_cli.sources.statistics import (
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
-WIDEST_TILE = 1 << 19
+WIDEST_TILE = 1 << 20
 LARGE_COVARIANCE = 512 << 20
 
 

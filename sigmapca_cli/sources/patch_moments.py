@@ -34,12 +34,22 @@ def row_products(images: NDArray, patch: int, block: int = 256, G: Array | None 
     return G
 
 
-def _sum_windows(G: Array, count_rows: int, count_cols: int, patch: int, stride: int, channels: int) -> Array:
-    """Second-moment sums (p, p) from padded row products G (Hp, patch, Wp, C, Wp, C)."""
+def _sum_windows(G: Array, counts: tuple[int, int], patch: int, stride: int, pad: int = 0) -> Array:
+    """Second-moment sums (p, p) from row products G (H, patch, W, C, W, C) and `counts` windows down and across.
+
+    The zeros of the padding are put around what is summed already: around G itself they would double its size.
+    """
+    count_rows, count_cols = counts
+    W, channels = G.shape[2:4]
     p = patch * patch * channels
+    inside = slice(pad, pad + W)
     M = np.zeros((patch, patch, channels, patch, patch, channels))
     for r in range(patch):
-        rows = G[r : r + (count_rows - 1) * stride + 1 : stride, : patch - r].sum(axis=0)
+        first = r - pad
+        start = first if first >= 0 else first % stride
+        rows = np.zeros((patch - r, W + 2 * pad, channels, W + 2 * pad, channels))
+        seen = G[start : max(first + (count_rows - 1) * stride + 1, 0) : stride, : patch - r]
+        rows[:, inside, :, inside] = seen.sum(axis=0)
         s0, s1, s2, s3, s4 = rows.strides
         shape = (patch - r, patch, channels, patch, channels, count_cols)
         diagonals = as_strided(rows, shape, (s0, s1, s2, s3, s4, stride * (s1 + s3)), writeable=False)
@@ -53,12 +63,9 @@ def _sum_windows(G: Array, count_rows: int, count_cols: int, patch: int, stride:
 def second_moment_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
     """Σ over patches of xᵀx (p, p) in raw units, for images (N, H, W, C) with `pad` zeros on every side."""
     _, H, W, C = images.shape
-    G = row_products(images, patch)
-    padded = np.zeros((H + 2 * pad, patch, W + 2 * pad, C, W + 2 * pad, C))
-    inside = slice(pad, pad + W)
-    padded[pad : pad + H, :, inside, :, inside, :] = G.reshape(H, patch, W, C, W, C)
+    G = row_products(images, patch).reshape(H, patch, W, C, W, C)
     rows, cols = (positions(side + 2 * pad, patch, stride) for side in (H, W))
-    return _sum_windows(padded, rows, cols, patch, stride, C)
+    return _sum_windows(G, (rows, cols), patch, stride, pad)
 
 
 def feature_sums(total: Array, patch: int, stride: int) -> Array:
@@ -152,7 +159,7 @@ def _tile_block_sums(tiles: NDArray, patch: int, stride: int) -> Array:
         G = row_products(part, patch, G=G)
     assert G is not None
     shape = (side, patch, side, channels, side, channels)
-    return _sum_windows(G.reshape(shape), TILE, TILE, patch, stride, channels)
+    return _sum_windows(G.reshape(shape), (TILE, TILE), patch, stride)
 
 
 def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: bool) -> Moments:

@@ -10,9 +10,10 @@ import numpy as np
 
 from sigmapca_cli.sources.base import Source
 
-# Rows gathered by one indexing call: enough to share its overhead, few enough to stay in the cache.
+# Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
+# many rows; more rows than this leave the cache.
 BLOCK_ROWS = 1024
-AHEAD = 4  # blocks gathered before they are needed
+AHEAD = 2  # blocks gathered before they are needed
 PIECE = 1 << 20  # rows sent through the shuffle buffer by one sort
 
 
@@ -98,7 +99,9 @@ class Batches:
         power = np.zeros(len(x), rows.dtype)
         if self.centre:
             x -= np.matmul(np.full((1, b), 1 / b, x.dtype), x)
-            power = np.array([np.dot(flat, flat) / b for flat in x.reshape(len(x), -1)], x.dtype)
+            flat = x.reshape(len(x), -1)
+            power = np.einsum("ij,ij->i", flat, flat)
+            power /= b
         return [Batch(*pair) for pair in zip(x, power, strict=True)]
 
 

@@ -34,7 +34,7 @@ def relative_gradient(
     second = {name: torch.zeros_like(F[..., 0, :]) for name, F in directions.items()}
     seen = 0
     generator = torch.Generator(device=state["W"].device).manual_seed(0)
-    for block in np.array_split(index, max(1, len(index) // 4096)):
+    for block in np.array_split(index, max(1, len(index) // 2048)):
         x = torch.from_numpy(source.rows(block)).to(state["W"])
         copy = {name: value.clone() for name, value in state.items()}
         _, gradients = method.gradient(copy, x, generator)
