@@ -32,7 +32,10 @@ def markdown(reports: Reports) -> str:
     parts = [
         "# The paper, reproduced",
         "Written by `sigmapca reproduce --all --write-docs`; not to be edited by hand. Each table's command makes "
-        "the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them.",
+        "the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
+        "Our recipe is `--recipe default`, the authors' own `--recipe paper`; `--solver newton` takes our recipe and "
+        "solves the models that the [Newton solver](solver.md) knows instead of training them; experiments that have "
+        "none of these are left out.",
         "\n".join(f"* {sentence(reports, way)}" for way in WAYS),
     ]
     if different := differences(reports):
