@@ -96,8 +96,10 @@ def stream(
 
 
 def as_options(text: str) -> str:
-    """Advice to give a key of the configuration, for a command where it is an option."""
-    return text.replace("data.key=", "--key ").replace("data.dataset=", "--dataset ").rstrip()
+    """Words about keys of the configuration, for a command where they are arguments and options."""
+    for key, option in (("data.path=", ""), ("data.key=", "--key "), ("data.dataset=", "--dataset ")):
+        text = text.replace(key, option)
+    return text.rstrip()
 
 
 @contextlib.contextmanager

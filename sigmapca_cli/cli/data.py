@@ -39,8 +39,8 @@ def value_text(value: Any) -> str:
     """A fact as one short text."""
     if isinstance(value, float):
         return f"{value:.5g}"
-    if isinstance(value, dict):
-        return "  ".join(f"{name} {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, dict):  # five quantiles have to fit a line
+        return "  ".join(f"{name} {inner:.3g}" for name, inner in value.items())
     if isinstance(value, (list, tuple)):
         return " × ".join(map(str, value))
     return str(value)
@@ -72,7 +72,8 @@ def data(
     else:
         for name, value in facts.items():
             if value is not None:
-                print(f"{name.replace('_', ' '):<20} {value_text(value)}")
+                text = value_text(value)[:16] if name == "hash" else value_text(value)  # whole with --json
+                print(f"{name.replace('_', ' '):<20} {text}")
     if figure:
         from sigmapca_cli.figures.data import plot_data
 

@@ -87,6 +87,7 @@ def print_components(run: str, values: dict[str, Any]) -> None:
 
 def evaluated(name: str, data: str | None, certificate: bool) -> dict[str, Any]:
     """The metrics of one run on its own training data, stored in the run; on other data stored under its name."""
+    from sigmapca_cli.cli.apply import as_options
     from sigmapca_cli.cli.opening import data_config, open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
@@ -94,7 +95,10 @@ def evaluated(name: str, data: str | None, certificate: bool) -> dict[str, Any]:
     from sigmapca_cli.sources import build
 
     run = open_run(name)
-    source: Any = build(data_config(run.config, data))
+    try:
+        source: Any = build(data_config(run.config, data))
+    except InputError as problem:
+        raise InputError(str(problem) if data is None else as_options(str(problem))) from None
     if source.p != run.filters.shape[0]:
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")
     other = source if data is None else in_units_of(run, source)

@@ -58,7 +58,7 @@ def rerun(
     # What `evaluate` added or computed again since is no part of what was trained.
     differing = [d for d in differences(before.path, after.path) if not d.startswith("evaluation/")]
     if not differing:
-        print(f"identical: every data set of {before.name} and {after.name}, bit for bit")
+        print(f"identical, bit for bit, in every data set:\n  {before.name}\n  {after.name}")
         return
     for line in differing:
         print(f"  {line}")

@@ -12,7 +12,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
     "=": operator.eq,
 }  # fmt: skip
-TERM = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*(\"[^\"]*\"|'[^']*'|\S+)\s*$")
+TERM = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*(\"[^\"]*\"|'[^']*'|[^\s<>=!]\S*)\s*$")
 
 Row = Mapping[str, Any]
 

@@ -63,26 +63,41 @@ def read_hdf5(path: Path, cfg: Any) -> Any:
     import h5py
 
     with damaged(path):
-        file = self_contained(h5py.File(path, "r", locking=False))
-        names: list[str] = []
-        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-        matrices = [name for name in names if file[name].ndim == 2]
-        wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
-        name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
-        data = stored(file[name])
-        offset = data.id.get_offset()
-        native = data.dtype.kind in "biuf" and not data.compression
-        if offset is not None and native and data.size:
-            file_dtype, shape = data.dtype, data.shape
-            file.close()
-            return np.memmap(path, file_dtype, "r", offset, shape)
-        return data
+        file = h5py.File(path, "r", locking=False)
+        try:
+            return _data_set(file, path, cfg)
+        except Exception:
+            file.close()  # HDF5 lets nobody replace a file that is open in the process
+            raise
+
+
+def _data_set(file: Any, path: Path, cfg: Any) -> Any:
+    import h5py
+
+    self_contained(file)
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    matrices = [name for name in names if file[name].ndim == 2]
+    wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
+    name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
+    data = stored(file[name])
+    offset = data.id.get_offset()
+    native = data.dtype.kind in "biuf" and not data.compression
+    if offset is not None and native and data.size:
+        file_dtype, shape = data.dtype, data.shape
+        file.close()
+        return np.memmap(path, file_dtype, "r", offset, shape)
+    return data
 
 
 def read_mat(path: Path, cfg: Any) -> NDArray:
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     with damaged(path, "save it again (MATLAB 5 format)"):
+        sizes = [
+            float(np.prod(shape, dtype=float)) * 8 for _, shape, kind in whosmat(path) if kind != "sparse"
+        ]
+        need_memory(sum(sizes), path, "save one variable, or .npy or .h5, which are read from disk")
         variables = loadmat(path)
     names = [name for name, value in variables.items() if not name.startswith("__") and np.ndim(value) == 2]
     value = variables[_pick(path, names, cfg.key, "key")]

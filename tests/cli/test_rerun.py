@@ -10,7 +10,7 @@ def test_rerun_says_identical_or_what_differs(sigmapca, tmp_path, small):
     assert first.returncode == 0, first.stderr
     again = sigmapca("rerun", "first", "run_dir=second")
     assert again.returncode == 0, again.stderr
-    assert "identical: every data set of first and second" in again.stdout
+    assert "identical, bit for bit, in every data set:\n  first\n  second" in again.stdout
     assert (
         Run.open(tmp_path / "second").attrs["config_hash"]
         == Run.open(tmp_path / "first").attrs["config_hash"]

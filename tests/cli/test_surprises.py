@@ -48,6 +48,8 @@ def test_a_reader_that_leaves_early_is_no_failure(command):
         (["train", "recipe=1"], "recipe=1: no such choice"),
         (["train", "steps=???"], "steps=???: give a value"),
         (["data", "header.csv"], "has a header (a, b) and no rows"),
+        (["data", "nosuch.npy"], "sigmapca: nosuch.npy: no such file"),
+        (["runs", "--where", "a>>2"], "--where: cannot read 'a>>2'"),
     ],
 )  # fmt: skip
 def test_one_line_with_the_way_on(sigmapca, tmp_path, arguments, words):

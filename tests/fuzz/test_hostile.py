@@ -62,6 +62,22 @@ def test_a_gzip_bomb_is_unpacked_no_further_than_its_header_says(tmp_path):
     assert "GB of memory" in refused("idx", tmp_path / "train-images-idx3-ubyte.gz", honest)
 
 
+def test_a_matlab_bomb_is_not_unpacked(tmp_path):
+    import zlib
+
+    from corpus import mat
+
+    honest = mat()
+    start = 128 + 8  # behind the header and the tag of the one compressed element
+    inner = zlib.decompress(honest[start:])
+    sides = struct.pack("<ii", *X.shape)
+    large = inner.replace(sides, struct.pack("<ii", 1 << 20, 1 << 12), 1)
+    assert large != inner
+    packed = zlib.compress(large)
+    content = honest[:128] + struct.pack("<II", 15, len(packed)) + packed
+    assert "GB of memory" in refused("mat", tmp_path / "x.mat", content)
+
+
 @pytest.mark.parametrize("name", ["c/data_batch_1", "c/readme"])
 def test_a_tar_bomb_is_not_unpacked(tmp_path, name):
     info = tarfile.TarInfo(name)
