@@ -27,9 +27,10 @@ from sigmapca_cli.runs.format import CHECKPOINT_FILE
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints, fit, machine
+from sigmapca_cli.training.fused import covers
 from sigmapca_cli.training.loop import Hooks, Trainer
 from sigmapca_cli.training.ranks import Ranks
-from sigmapca_cli.training.shares import Agreed, Shared, SharedBatches
+from sigmapca_cli.training.shares import Agreed, Shared, SharedBatches, SharedStep
 from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
@@ -41,6 +42,7 @@ class SharedTrainer(Trainer):
     ranks: Ranks
     whole: Any
     agreed: Agreed
+    share: Shared
     batches: SharedBatches
 
     @classmethod
@@ -52,7 +54,7 @@ class SharedTrainer(Trainer):
         by_batch, dtype = model.centring == "batch", trainer.state["W"].dtype
         made.batches = SharedBatches(source, cfg.batch_size, cfg.seed, ranks, dtype, by_batch)
         made.batches.through = cfg.shuffle_buffer
-        share = Shared(ranks, made.batches, guard)
+        made.share = share = Shared(ranks, made.batches, guard)
         made.agreed = Agreed(guard, share, made)
         # Rows that come centred are not to be centred on the share again.
         made.method = replace(
@@ -94,6 +96,8 @@ class SharedTrainer(Trainer):
                 trainer.method = shared
 
         self.hooks.finished = finished
+        if covers(self.cfg, self.whole):
+            self.fused = SharedStep(self.cfg, self.state, self.slots, self.share)
         try:
             super().run()
         finally:

@@ -12,6 +12,7 @@ from torch import Tensor
 from sigmapca_cli.methods.share import Share
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
+from sigmapca_cli.training.fused import FusedStep
 from sigmapca_cli.training.loop import Trainer
 from sigmapca_cli.training.ranks import Ranks
 from sigmapca_cli.training.signals import Guard
@@ -90,7 +91,20 @@ class SharedBatches(Batches):
         means = self.ranks.sum_ahead(torch.from_numpy(np.stack(weighted).astype(self.dtype))).numpy()
         for x, mean in zip(rows, means, strict=True):
             np.subtract(x, mean, out=x)
-        return [batch._replace(x=x) for batch, x in zip(batches, rows, strict=True)]
+        flat = [x.reshape(-1) for x in rows] if self.wants_power else []
+        powers = (
+            [np.dot(v, v) / len(x) for v, x in zip(flat, rows, strict=True)] if flat else [0.0] * len(rows)
+        )
+        return [Batch(x, self.dtype.type(power)) for x, power in zip(rows, powers, strict=True)]
+
+    @property
+    def centre(self) -> bool:  # type: ignore[override]
+        """Never on the rows that are here: `gather` centres on the whole batches."""
+        return False
+
+    @centre.setter
+    def centre(self, wanted: bool) -> None:
+        self.wants_power = wanted
 
 
 class Shared(Share):
@@ -118,6 +132,39 @@ class Shared(Share):
         parts = flat[2:].split([g.numel() for g in gradients.values()])
         shaped = {n: v.view_as(g) for (n, g), v in zip(gradients.items(), parts, strict=True)}
         return flat[1].reshape(loss.shape), shaped
+
+
+class SharedStep(FusedStep):
+    """The fused step of one share: σ follows the whole batch's variance, and what moves W is the whole gradient.
+
+    The gradient on the tangent space is linear in the gradient, so that the shares' are summed as they are.
+    """
+
+    def __init__(self, cfg: Any, state: dict[str, Tensor], slots: dict[str, Tensor], share: "Shared") -> None:
+        super().__init__([cfg], state, slots)
+        self.share = share
+
+    def step(self, x: Any, power: Any, count: int, factor: Any) -> Any:
+        """As `FusedStep.step`; the loss is that of the whole batch."""
+        self.power, self.rows = power, x.shape[0]
+        super().step(x, power, count, factor)
+        return self.loss
+
+    def total(self, q: Any, h: Any, f: dict[str, Any]) -> Any:
+        self.inner = super().total(q, h, f)
+        return self.inner
+
+    def follow(self, r: Any) -> None:
+        mean = torch.as_tensor(r)  # the same memory
+        self.share.ranks.sum_(mean.mul_(self.share.ranks.weight))
+        super().follow(r)
+
+    def move(self, count: int, factor: Any) -> None:
+        g = self.tensors["g"]
+        loss = torch.as_tensor(self.power + self.inner / self.rows).to(g)
+        self.loss, found = self.share.combine(loss, {"W": g})
+        g.copy_(found["W"])
+        super().move(count, factor)
 
 
 class Agreed(Guard):
