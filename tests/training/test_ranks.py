@@ -146,6 +146,13 @@ def test_two_processes_equal_one(alone, tmp_path):
     assert again == (0, [])
 
 
+def test_a_method_without_a_fused_step_equals_one_process(tmp_path):
+    for processes in (1, 2):
+        run = ("model=lica", "steps=200", "--run-dir", str(processes))
+        assert end_of(train(*SMALL, *BATCH, *run, folder=tmp_path, processes=processes))[0] == 0
+    same(tmp_path / "2", tmp_path / "1", tolerance=1e-9)
+
+
 def test_stop_at_tol_is_decided_by_the_first(tmp_path):
     asked = (*SMALL, "batch_size=400", "stop=tol", "epochs=200", "tol=0.05")
     for processes in (1, 2):
