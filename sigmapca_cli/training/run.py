@@ -27,7 +27,6 @@ from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
-from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, ways
@@ -62,7 +61,7 @@ def run(job: Job) -> Path:
 
         return shared.run(job, here)
     with Guard() as guard:
-        source = build_source(job.cfg.data)
+        source = ways.prepared(job.cfg)
         with opened(job, source) as begun:
             if isinstance(begun, Path):
                 return begun

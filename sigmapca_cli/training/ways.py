@@ -5,8 +5,12 @@ The import of torch takes longer than most problems take to be solved, so whatev
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401  not to be imported first, by torch, while a process ends
+import contextlib
+import importlib
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from sigmapca_cli.training.signals import Guard
 
 Facts = dict[str, Any]
+SMALL = 1_000_000_000  # entries of a matrix whose covariance takes about a second
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,33 @@ def method_of(cfg: Any) -> Any:
     return build(cfg)
 
 
+def prepared(cfg: Any) -> Source:
+    """The data of a run. Where torch is still to be imported, a thread does so meanwhile.
+
+    The eigenvectors are worked out meanwhile too, as every run needs them; but not those of large data, where
+    what the configuration gets wrong is to be said before minutes of work.
+    """
+    from sigmapca_cli.sources import build
+
+    trained = cfg.model.kind != "direct" and cfg.solver.name != "newton"
+    if not trained or "torch" in sys.modules:
+        return build(cfg.data)
+    # Not a daemon: a process that ends while a library is being loaded would crash.
+    loading = threading.Thread(target=import_torch, name="import torch")
+    loading.start()
+    source = build(cfg.data)
+    if loading.is_alive() and source.n * source.p <= SMALL:
+        source.principal_axes()
+    loading.join()
+    return source
+
+
+def import_torch() -> None:
+    """Import torch; what goes wrong is said where it is used, or nowhere, if the process is ending already."""
+    with contextlib.suppress(Exception):
+        importlib.import_module("torch")
+
+
 def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
     """The solution of a run, and what is to be stored about how it was found."""
     cfg, source = begun.job.cfg, begun.source
@@ -68,7 +100,7 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
         return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
 
 
-@contextmanager
+@contextlib.contextmanager
 def blas(threads: int) -> Iterator[None]:
     """NumPy's products on so many threads: the last bits of a sum depend on them."""
     from threadpoolctl import threadpool_limits
