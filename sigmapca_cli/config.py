@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import is_finite, shown
 from sigmapca_cli.methods.config import (
     ConstraintConfig,
     ModelConfig,
@@ -33,10 +34,10 @@ def within(
     """Refuse a number outside [low, high] (or ]low, high]), NaN and infinity."""
     if value is None:
         return
-    if not math.isfinite(value) or value < low or value > high or (open_low and value == low):
+    if not is_finite(value) or value < low or value > high or (open_low and value == low):
         sign = ">" if open_low else "≥"
         upper = f" and ≤ {high:g}" if math.isfinite(high) else ""
-        raise InputError(f"{name}={value:g}: must be a finite number {sign} {low:g}{upper}")
+        raise InputError(f"{name}={shown(value)}: must be a finite number {sign} {low:g}{upper}")
 
 
 @dataclass
@@ -193,8 +194,8 @@ def scale(value: Any) -> float | str:
         return "auto"
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"a={value}: must be a number > 0, or auto") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"a={str(value)[:40]}: must be a number > 0, or auto") from None
     within("a", number, 0, open_low=True)
     return number
 

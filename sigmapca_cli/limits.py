@@ -1,6 +1,7 @@
 """Files are believed only so far: what a library makes of damaged bytes, and what a header claims to need."""
 
 import errno
+import math
 import re
 import resource
 from collections.abc import Iterator
@@ -14,6 +15,20 @@ from sigmapca_cli.errors import InputError, SigmapcaError
 SPARSE = 5000
 # A lock that cannot be had on any file there: NFS without its lock service, Lustre mounted without flock, FUSE.
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+def is_finite(value: float) -> bool:
+    """Neither NaN nor infinite, nor a whole number that no float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def shown(value: float) -> str:
+    """A number in a message: 300 digits help nobody."""
+    text = str(value) if isinstance(value, int) else f"{value:g}"
+    return text if len(text) <= 24 else f"{text[:20]}…"
 
 
 def reason(error: BaseException) -> str:

@@ -36,6 +36,8 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
         return f"cannot be read as YAML: {problem}"
     if "Only one of --run, --multirun, --cfg, --info" in str(problem):
         return "-m, --cfg and --info exclude each other: give one of them"
+    if isinstance(problem, OverflowError):
+        return too_large(problem, overrides)
     if str(problem).startswith("Config group override"):
         return no_group_choice(overrides)
     if not isinstance(problem, (HydraException, OmegaConfBaseException)):
@@ -69,6 +71,17 @@ def missing_option(text: str, overrides: list[str]) -> str | None:
         return f"--config-path: no such folder{' as ' + match[1] if match[1] else ''}; give an absolute path"
     match = re.search(r"Additional config directory '([^']+)' not found", text)
     return f"--config-dir {match[1]}: no such folder" if match else None
+
+
+def too_large(problem: OverflowError, overrides: list[str]) -> str:
+    """A whole number that no float can hold: 10³⁰⁹ and more."""
+    key = re.search(r"full_key: (\S+)", str(problem))
+    named = (
+        key[1]
+        if key
+        else next((o.partition("=")[0] for o in overrides if re.search(r"\d{300}", o)), "a value")
+    )
+    return f"{named}: the number is too large"
 
 
 def no_group_choice(overrides: list[str]) -> str:

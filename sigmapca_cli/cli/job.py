@@ -144,5 +144,7 @@ def run_job(
         raise InputError(message) from None
     finally:
         sys.argv = before
+    if isinstance(ended.problem, OverflowError):
+        raise InputError(one_line(ended.problem, overrides) or str(ended.problem)) from ended.problem
     if ended.problem is not None:
         raise ended.problem

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import is_finite
 
 
 def choice(where: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -23,22 +24,17 @@ def positive(where: str, value: Any, also: tuple[str, ...] = ()) -> None:
     """Refuse what is neither a finite number above zero nor one of the words in `also`."""
     if isinstance(value, str) and value in also:
         return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or value <= 0
-    ):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite(value) or value <= 0:
         words = "".join(f", or {word}" for word in also)
-        raise InputError(f"{where}={value}: must be a number above 0{words}")
+        raise InputError(f"{where}={str(value)[:40]}: must be a number above 0{words}")
 
 
 def finite(where: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
     """Refuse what is not a finite number in [low, high]."""
-    bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value)
+    bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite(value)
     if bad or not low <= value <= high:
         span = "a finite number" if low == -math.inf and high == math.inf else f"between {low:g} and {high:g}"
-        raise InputError(f"{where}={value}: must be {span}")
+        raise InputError(f"{where}={str(value)[:40]}: must be {span}")
 
 
 NONLINEARITIES = (

@@ -1,9 +1,9 @@
 """The typed schema of the `data` group: one flat dataclass for every kind of source, its ranges checked."""
 
 from dataclasses import dataclass
-from math import isfinite
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import is_finite, shown
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "standardise": ("feature", "none"),
@@ -82,16 +82,16 @@ class DataConfig:
                 raise InputError(f"data.{field}={getattr(self, field)}: choose one of {', '.join(allowed)}")
         for field, (low, high) in RANGES.items():
             _check_range(field, getattr(self, field), low, high)
-        if not isfinite(self.scale_input) or self.scale_input <= 0:
+        if not is_finite(self.scale_input) or self.scale_input <= 0:
             raise InputError(f"data.scale_input={self.scale_input}: give a finite number above 0")
 
 
 def _check_range(field: str, value: float | None, low: float | None, high: float | None) -> None:
     if value is None:
         return
-    if not isfinite(value):
-        raise InputError(f"data.{field}={value}: give a finite number")
+    if not is_finite(value):
+        raise InputError(f"data.{field}={shown(value)}: give a finite number")
     if low is not None and value < low:
-        raise InputError(f"data.{field}={value}: give at least {low:g}")
+        raise InputError(f"data.{field}={shown(value)}: give at least {low:g}")
     if high is not None and value > high:
-        raise InputError(f"data.{field}={value}: give at most {high:g}")
+        raise InputError(f"data.{field}={shown(value)}: give at most {high:g}")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import need_memory
 from sigmapca_cli.sources.base import MemorySource, Truth, known_source
 
 Array = NDArray[np.float64]
@@ -36,6 +37,7 @@ def sample(cfg: Any) -> tuple[NDArray[np.float32], Truth]:
     if cfg.k > cfg.p:
         raise InputError(f"data.k={cfg.k} sources do not fit into data.p={cfg.p} dimensions: lower data.k")
     n = 100_000 if cfg.n is None else cfg.n
+    need_memory(8.0 * n * (cfg.p + 2 * cfg.k) + 8.0 * cfg.p * cfg.k, "data=planted", "lower data.n or data.p")
     generator = np.random.default_rng(cfg.seed)
     E, _ = np.linalg.qr(generator.standard_normal((cfg.p, cfg.k)))
     s = unit_sources(cfg.sources, n, cfg.k, generator) * standard_deviations(cfg.k, cfg.group)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.limits import need_memory
 from sigmapca_cli.sources.base import MemorySource, Truth, known_source
 
 Array = NDArray[np.float64]
@@ -22,7 +23,9 @@ def sample(cfg: Any) -> tuple[Array, Truth]:
     """X = S Rᵀ (n, 2), R the rotation by data.angle degrees; R's columns are the true filters."""
     angle = np.deg2rad(cfg.angle)
     R = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    S = cloud(cfg.distribution, 1000 if cfg.n is None else cfg.n, cfg.seed)
+    n = 1000 if cfg.n is None else cfg.n
+    need_memory(64.0 * n, "data=points", "lower data.n")
+    S = cloud(cfg.distribution, n, cfg.seed)
     return S @ R.T, Truth("filters", filters=R, sources=S, mixing=R)
 
 

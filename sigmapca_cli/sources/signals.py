@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import reason
+from sigmapca_cli.limits import need_memory, reason
 from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
 from sigmapca_cli.sources.locate import existing
 
@@ -116,6 +116,7 @@ def sample(cfg: Any) -> tuple[Array, Truth | None, int | None]:
     """X (n, k), its truth and its sample rate."""
     if cfg.path is None:
         n = 2000 if cfg.n is None else cfg.n
+        need_memory(128.0 * n, "data=signals", "lower data.n")
         X, truth = mix(waves(n, cfg.duration, cfg.noise, cfg.seed), cfg.variant, cfg.seed)
         return X, truth, round((n - 1) / cfg.duration)
     rate, S = read_recordings(existing(cfg.path, "WAV files"))
