@@ -46,7 +46,7 @@ def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_pat
     sweep = only_sweep(tmp_path)
     assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 3
     # Job 1 is announced before job 2 has even begun, and named again in the table.
-    assert words.index("sigmapca: job 1: ") < words.index(f"{sweep.name}/2  explained")
+    assert words.index("sigmapca: job 1: ") < words.index(f"{sweep.name}/2\n")
     assert words.count(": lower k") == 3, words
     assert "  job 5 (seed=2 k=40): " in words and "3 finished, 3 failed" in words
     assert "Traceback" not in words
