@@ -92,6 +92,6 @@ def _check_range(field: str, value: float | None, low: float | None, high: float
     if not is_finite(value):
         raise InputError(f"data.{field}={shown(value)}: give a finite number")
     if low is not None and value < low:
-        raise InputError(f"data.{field}={shown(value)}: give at least {low:g}")
+        raise InputError(f"data.{field}={value}: give at least {low:g}")
     if high is not None and value > high:
-        raise InputError(f"data.{field}={shown(value)}: give at most {high:g}")
+        raise InputError(f"data.{field}={value}: give at most {high:g}")
