@@ -39,8 +39,6 @@ pictures: $(READY)  ## the pictures in README.md and docs/
 	rm -rf build/pictures
 	$(BIN)/sigmapca train model=nlpca a=4 --run-dir build/pictures/nlpca
 	$(BIN)/sigmapca train model=pca_svd --run-dir build/pictures/pca
-	$(BIN)/sigmapca compare build/pictures/nlpca build/pictures/pca -o build/pictures
-	mkdir -p docs/pictures && cp build/pictures/matched.png build/pictures/rotation.png docs/pictures/
 	$(BIN)/python docs/pictures/side_by_side.py build/pictures/pca 'linear PCA' \
 		build/pictures/nlpca 'nonlinear PCA (a = 4)' docs/pictures/side-by-side.png
 	$(BIN)/python docs/pictures/identifiability.py
