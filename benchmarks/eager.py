@@ -1,4 +1,4 @@
-"""Nonlinear PCA of image patches as a user of PyTorch would write it from the paper: python eager.py IMAGES.npy OUT.npy.
+"""Nonlinear PCA of image patches as a user of PyTorch would write it: python eager.py IMAGES.npy OUT.npy.
 
 Eager autograd on the whole patch matrix; 11 × 11 patches with stride 1 and zero padding, 3 epochs of batches of 128.
 """

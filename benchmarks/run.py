@@ -103,7 +103,7 @@ def eager_step(p: int, k: int) -> Callable:
 
 
 def whole_run() -> Row:
-    """`sigmapca train model=nlpca` from the shell to the finished run, against importing torch and a user's own loop."""
+    """`sigmapca train model=nlpca`, the whole process, against importing torch and the loop that a user would write."""
     import numpy as np
 
     from sigmapca_cli.sources import build
