@@ -121,6 +121,36 @@ def answers() -> Row:
     return {"name": "time to the answer over sizes, s", **table}
 
 
+def write_matrix(source, path: Path) -> None:
+    """All rows as one .npy file."""
+    import numpy as np
+
+    matrix = np.lib.format.open_memmap(path, "w+", np.float32, (source.n, source.p))
+    at = 0
+    for block in source.blocks():
+        matrix[at : at + len(block)] = block
+        at += len(block)
+
+
+def pca() -> Row:
+    """Linear PCA of half a million image patches, k = 32, and scikit-learn's on the matrix of them."""
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.config import DataConfig
+
+    code = (
+        "import numpy as np, sys; from sklearn.decomposition import {0}; {0}(32{1}).fit(np.load(sys.argv[1]))"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        write_matrix(build(DataConfig(name="natural")), Path(name) / "x.npy")
+        ways = {
+            "sigmapca": [*SIGMAPCA, "train", "model=pca_svd"],
+            "scikit-learn PCA": [peers(), "-c", code.format("PCA", ""), "x.npy"],
+            "IncrementalPCA": [peers(), "-c", code.format("IncrementalPCA", ", batch_size=10_000"), "x.npy"],
+        }
+        found = in_turn({way: process(*command, folder=name) for way, command in ways.items()}, 3)
+    return row("PCA of 532,480 patches, k = 32, s", found)
+
+
 def ica() -> Row:
     """ICA of half a million image patches, k = 32: through the covariance, and scikit-learn on the matrix itself."""
     import numpy as np
@@ -140,12 +170,7 @@ def ica() -> Row:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        matrix = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (source.n, source.p))
-        at = 0
-        for block in source.blocks():
-            matrix[at : at + len(block)] = block
-            at += len(block)
-        del matrix
+        write_matrix(source, folder / "x.npy")
         ways = {
             "fastica": [*SIGMAPCA, "train", "model=fastica", "--run-dir", "fastica"],
             "lica newton": [*SIGMAPCA, "train", "model=lica", "solver=newton", "--run-dir", "newton"],

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from answers import answer, answers, halves, ica
+from answers import answer, answers, halves, ica, pca
 from timing import SIGMAPCA, Row, in_turn, process, ratio, row, timed
 
 HERE = Path(__file__).resolve().parent
@@ -199,7 +199,7 @@ def startup() -> Row:
 
 BENCHES = {
     "step": step, "run": whole_run, "sweep": sweep, "memory": memory, "covariance": covariance,
-    "startup": startup, "answer": answer, "answers": answers, "ica": ica, "halves": halves,
+    "startup": startup, "answer": answer, "answers": answers, "ica": ica, "pca": pca, "halves": halves,
 }  # fmt: skip
 
 
