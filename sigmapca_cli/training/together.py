@@ -20,7 +20,7 @@ from sigmapca_cli.training import checkpoints, fit, optimizers
 from sigmapca_cli.training.fused import FusedStep, covers
 from sigmapca_cli.training.loop import Trainer
 from sigmapca_cli.training.machine import blas_threads
-from sigmapca_cli.training.progress import progress
+from sigmapca_cli.training.progress import progress, say
 from sigmapca_cli.training.run import Work, complete, opened, speaking
 from sigmapca_cli.training.signals import Guard
 
@@ -106,6 +106,8 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
             group = [m for m in members if m.active and m.trainer is not None and m.trainer.step == step]
             if group and group[0].trainer is not None and step < group[0].trainer.total:
                 shown = shown or progress(group[0].trainer.total)
+                if len(group) > 1:
+                    say(f"{len(group)} runs side by side")
                 with guard.noting(), blas_threads():
                     advance(group, guard, shown)
         if shown is not None:
