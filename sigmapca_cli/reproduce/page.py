@@ -71,7 +71,8 @@ def share(report: Report | None) -> Cell:
         return Cell("–")
     yes, no, unknown = held(report["verdicts"])
     part = yes / (yes + no) if yes + no else 0.0
-    return Cell(f"{yes} of {yes + no}" + (f" ({unknown} not measured)" if unknown else ""), part, tint=part)
+    notes = [*([f"{unknown} not measured"] if unknown else []), *(["quick"] if report["quick"] else [])]
+    return Cell(f"{yes} of {yes + no}" + (f" ({', '.join(notes)})" if notes else ""), part, tint=part)
 
 
 def cell(verdict: dict[str, Any] | None) -> Cell:
@@ -86,7 +87,8 @@ def experiment(name: str, reports: Reports, root: Path) -> list[Any]:
     blocks: list[Any] = [Text(f"{first['title']}. {first['caption']}")]
     for way, report in found.items():
         yes, no, _ = held(report["verdicts"])
-        words = f"With {WAYS[way]}: {yes} of {yes + no} claims held"
+        quick = " in a quick look" if report["quick"] else ""
+        words = f"With {WAYS[way]}: {yes} of {yes + no} claims held{quick}"
         blocks.append(
             Details(words, one_way(report, folder_of(root, name, way), way), f"{name}-{way}", opened=True)
         )

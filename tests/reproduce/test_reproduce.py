@@ -171,6 +171,14 @@ def test_differences_are_claims_that_one_way_holds():
     ]
 
 
+def test_the_overview_marks_what_is_open_and_what_is_quick():
+    verdicts = [{"held": True}, {"held": False}, {"held": None}]
+    cell = page.share({"verdicts": verdicts, "quick": True})
+    assert cell.text == "1 of 2 (1 not measured, quick)" and cell.tint == 0.5
+    assert page.share({"verdicts": verdicts[:2], "quick": False}).text == "1 of 2"
+    assert page.share(None).value is None
+
+
 def test_both_pages_say_where_newton_did_not_converge(solved, tmp_path):
     text = page.write_page(solved).read_text()
     document.write_docs(solved, tmp_path / "docs.md")
