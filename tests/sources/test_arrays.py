@@ -226,7 +226,7 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
         ("a,b\n1,2\n3,\n5,6\n", r"line 3, column 2 \(b\): an empty field"),
         ("1,2\n3,4\n5\n", "line 3: 1 fields where the lines before have 2"),
         ("\n\n", "is empty"),
-        ("a,b\n", "is empty, 0 ×"),
+        ("a,b\n", r"a header \(a, b\) and no rows"),
         ("1,2\n1,nan\n3,4\n", "NaN at row 1, column 1"),
         ("1,2\n", "1 sample"),
     ],
