@@ -45,6 +45,7 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.training.fused import FusedStep
+    from sigmapca_cli.training.gatherer import gathering
     from sigmapca_cli.training.machine import blas_threads
 
     torch.set_num_threads(1)
@@ -71,7 +72,7 @@ def step() -> Row:
         for _ in range(300):
             eager(torch.from_numpy(next(batches).x))
 
-    with blas_threads():
+    with blas_threads(), gathering(ours.batches, 10_000):
         found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
     over = {
         "step/bare": round(ratio(found, "step", "bare"), 2),

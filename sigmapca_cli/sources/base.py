@@ -65,6 +65,7 @@ class Source(ABC):
     truth: Truth | None = None
     sample_rate: int | None = None
     unit: float = 1.0
+    in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
     whitening: Array | None = None
@@ -212,6 +213,8 @@ def need_two_samples(n: int, where: str) -> None:
 
 class MemorySource(Source):
     """Rows of a matrix (n, p) that is already in memory."""
+
+    in_memory = True
 
     def __init__(
         self,

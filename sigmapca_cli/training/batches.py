@@ -1,5 +1,6 @@
 """Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
+import logging
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training.gatherer import Gatherer, Gone
+
+log = logging.getLogger("sigmapca")
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
 # many rows; more rows than this leave the cache.
@@ -41,6 +45,7 @@ class Batches:
         self.per_epoch = whole + (rest >= 2)
         self.block = max(1, BLOCK_ROWS // self.size)  # batches gathered at once
         self.ring: list[np.ndarray] = []
+        self.gatherer: Gatherer | None = None
 
     def order(self, epoch: int) -> np.ndarray:
         """The permutation of the rows in an epoch, (n,)."""
@@ -56,11 +61,19 @@ class Batches:
 
         A batch may be looked at until the next one is asked for: its memory is used again.
         """
-        order = self.order(epoch)
-        ranges = iter(
-            range(block, min(block + self.block, self.per_epoch))
-            for block in range(first, self.per_epoch, self.block)
-        )
+        if self.gatherer is not None:
+            try:
+                for batch in self.gatherer.batches(self, epoch, self.ranges(first)):
+                    yield batch
+                    first += 1
+                return
+            except Gone:
+                self.gatherer.close()
+                self.gatherer = None
+                log.warning(
+                    "the process that gathered batches has ended (out of memory?); going on without it"
+                )
+        order, ranges = self.order(epoch), self.ranges(first)
         if len(os.sched_getaffinity(0)) == 1:
             for numbers in ranges:
                 yield from self.gather(order, numbers)
@@ -73,10 +86,24 @@ class Batches:
                 waiting += [pool.submit(self.gather, order, numbers) for numbers in islice(ranges, 1)]
                 yield from ready.result()
 
-    def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
-        """The batches with these numbers."""
+    def ranges(self, first: int) -> Iterator[range]:
+        """The numbers of the batches of each block, from the batch numbered `first` on."""
+        for block in range(first, self.per_epoch, self.block):
+            yield range(block, min(block + self.block, self.per_epoch))
+
+    def cut(self, rows: np.ndarray, power: np.ndarray, numbers: range) -> list[Batch]:
+        """The batches with these numbers out of a block that holds them one after the other."""
+        count = min(numbers.stop * self.size, self.source.n) - numbers.start * self.size
+        return [
+            Batch(rows[i * self.size : min((i + 1) * self.size, count)], power[i])
+            for i in range(len(numbers))
+        ]
+
+    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
+        """The batches with these numbers, in the buffer given or in one of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
-        rows = self.source.rows(index, out=self.buffer(numbers.start)[: len(index)])
+        buffer = self.buffer(numbers.start) if buffer is None else buffer
+        rows = self.source.rows(index, out=buffer[: len(index)])
         whole = len(rows) // self.size * self.size
         return [*self.split(rows[:whole]), *self.split(rows[whole:])]
 

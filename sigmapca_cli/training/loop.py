@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from sigmapca_cli.methods.method import Method
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training.gatherer import gathering
 from sigmapca_cli.training.machine import blas_threads
 
 # Names among the slots that belong to the loop, not to the optimizer.
@@ -84,8 +86,13 @@ class Trainer:
         if covers(self.cfg, self.method):
             self.fused = FusedStep([self.cfg], self.state, self.slots)
         self.batches.centre = self.fused is not None
-        with blas_threads():
+        with blas_threads(), self.gathering():
             self.all_steps()
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """Batches from a process of their own, where the step is NumPy's: it would wait for a thread's turns."""
+        alone = self.fused is not None and self.fused.host and type(self.batches) is Batches
+        return gathering(self.batches, self.total - self.step) if alone else nullcontext()
 
     def all_steps(self) -> None:
         """Epoch after epoch."""

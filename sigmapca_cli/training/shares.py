@@ -81,9 +81,9 @@ class SharedBatches(Batches):
         """This process's part of the batch with this number."""
         return self.last if self.last is not None and number >= self.full else self.usual
 
-    def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
+    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
         """As `Batches.gather`, centred on the whole batches: one sum for all of them, ahead of the steps."""
-        batches = super().gather(order, numbers)
+        batches = super().gather(order, numbers, buffer)
         if not self.by_batch:
             return batches
         rows = [batch.x.astype(self.dtype, copy=False) for batch in batches]
