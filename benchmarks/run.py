@@ -153,13 +153,14 @@ def memory() -> Row:
     The small run loads whatever a run loads, so that what is left is data and buffers.
     """
     code = (
-        "import resource, sys\n"
+        "import sys\n"
         "from sigmapca_cli.cli import main\n"
+        "from sigmapca_cli.runs.provenance import peak_memory\n"
         "def peak(*argv):\n"
         "    sys.argv = ['sigmapca', 'train', *argv]\n"
         "    try: main()\n"
         "    except SystemExit: pass\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "    return peak_memory() >> 20\n"
         "print(peak('data.images=2', 'k=4', 'steps=2', 'strict=false'), peak('steps=2000'))"
     )
     with tempfile.TemporaryDirectory() as folder:
