@@ -210,3 +210,9 @@ def test_unusable_components_are_refused():
 def test_one_component_has_no_pair_to_turn():
     result = solve(np.random.default_rng(0).laplace(size=(500, 1)), a=4.0)
     assert result.converged and result.R.tolist() == [[1.0]] and not result.notes
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    Y, _ = components(sources("laplace", 200_000, 6, 3))
+    one, three = (solve(Y.astype(np.float32), a=3.0, threads=count) for count in (1, 3))
+    assert np.array_equal(one.R, three.R) and one.history == three.history
