@@ -217,11 +217,15 @@ def noted_since(folder: Path, began: float) -> bool:
         return True
 
 
+PATIENCE = 15  # seconds
+
+
 def in_queue() -> frozenset[str]:
     """The ids of this user's jobs that wait or run; UNKNOWN while SLURM does not answer."""
     command = ["squeue", "--noheader", "--array", "--me", "--format", "%i"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
+        # Where no controller answers squeue itself tries for a minute.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
         return UNKNOWN
     return UNKNOWN if done.returncode else frozenset(done.stdout.split())

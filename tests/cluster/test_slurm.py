@@ -54,11 +54,17 @@ def has_begun(folder: Path) -> bool:
 
 
 def release(environment: Environment, job: str) -> bool:
-    """A requeued job waits two minutes: let it start now. False when it no longer waits."""
+    """A requeued job waits two minutes: let it start soon. False when it no longer waits.
+
+    Not at once: within the second of its end the node still refuses it ("already killed"), and it is lost.
+    """
+    if "PENDING" not in said(environment, "squeue", "-h", "-r", "-j", job, "-o", "%T"):
+        return False
+    time.sleep(2)
     subprocess.run(
         ["scontrol", "update", f"jobid={job}", "StartTime=now"], env=environment, capture_output=True
     )
-    return "PENDING" in said(environment, "squeue", "-h", "-r", "-j", job, "-o", "%T")
+    return True
 
 
 def only_sweep(folder: Path) -> Path:
