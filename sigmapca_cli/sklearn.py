@@ -232,6 +232,7 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
         p=x.shape[1],
         rows=lambda index, out=None: np.take(x, index, 0, out=out),
         covariance=lambda: (np.zeros(x.shape[1]), covariance),
+        in_memory=False,  # somebody else's process is not to be forked
     )
     method = methods.build(cfg)
     generator = torch.Generator().manual_seed(seed)
