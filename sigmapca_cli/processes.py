@@ -1,6 +1,8 @@
 """Is a process of this machine alive, and still the one that was meant? And is this one of several that share a run?"""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,4 +70,18 @@ def refuse_several(what: str, instead: str) -> None:
 def available_threads() -> int:
     """Cores this process may use, or what OMP_NUM_THREADS allows."""
     named = os.environ.get("OMP_NUM_THREADS", "")
-    return int(named) if named.isdigit() and int(named) > 0 else len(os.sched_getaffinity(0))
+    return int(named) if named.isdigit() and int(named) > 0 else cores()
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def blas(threads: int) -> Iterator[None]:
+    """NumPy's products on so many threads: their time, and the last bits of their sums, depend on them."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(threads, user_api="blas"):
+        yield

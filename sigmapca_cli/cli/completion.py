@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sigmapca_cli.cli.plot import FIGURES
+
 VARIABLE = "_SIGMAPCA_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 Candidates = Iterable[tuple[str, str]]
@@ -198,7 +200,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "if_exists": words("new", "skip", "resume", "fail"),
     "cfg": words("job", "hydra", "all"),
     "info": words("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
-    "what": words("filters", "curves", "spectrum", "histograms", "signals", "scatter"),
+    "what": words(*FIGURES),
     "install": words(*SHELLS),
     "show": words(*SHELLS),
 }

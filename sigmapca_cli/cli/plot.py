@@ -2,7 +2,9 @@
 
 import typer
 
-WHAT = "filters, curves, spectrum, histograms, signals, scatter, certificate; repeatable."
+# The names that figures.run draws, which is not imported for a help text.
+FIGURES = ("filters", "curves", "spectrum", "histograms", "signals", "scatter", "certificate")
+WHAT = f"{', '.join(FIGURES)}; repeatable."
 
 
 def add(app: typer.Typer) -> None:

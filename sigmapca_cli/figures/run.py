@@ -92,7 +92,7 @@ def _scatter(run: Any, source: Any) -> Figure | None:
     if source.p != 2:
         return None
     x = source.rows(np.arange(source.n)).astype(np.float64)
-    pca = np.linalg.eigh(source.covariance()[1])[1][:, ::-1]
+    pca = source.principal_axes()[1]
     truth = None if source.truth is None else source.truth.filters
     if truth is None and source.truth is not None and source.truth.mixing is not None:
         truth = source.truth.mixing

@@ -185,19 +185,17 @@ def submitted(sweep: Path) -> dict[int, str]:
 
 def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
-    from sigmapca_cli.cli.sweeps import announce
+    from sigmapca_cli.cli.sweeps import FAIL_FAST, announce, told
     from sigmapca_cli.launchers.outcome import outcomes
 
     began = time.time()
-    told: set[str] = set()
     pause = 0.5
     while True:
         queued = in_queue()
         for job in outcomes(sweep):
             if job.status == "failed" and job.number not in told and noted_since(sweep / job.number, began):
-                told.add(job.number)
                 announce(job.number, job.reason)
-                if os.environ.get("SIGMAPCA_FAIL_FAST"):
+                if os.environ.get(FAIL_FAST):
                     subprocess.run(["scancel", *arrays], check=False)
                     raise SystemExit(1)
         if not queued.isdisjoint(jobs) or queued is UNKNOWN:

@@ -74,27 +74,32 @@ class VectorizedLauncher(Launcher):
 
     def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
-        from sigmapca_cli.methods import method as methods
-        from sigmapca_cli.training.together import WIDEST, group_key
+        from sigmapca_cli.training.ways import method_of
 
         if os.environ.get(FAIL_FAST):
             return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
         alone = []
         for number, config in enumerate(composed):
+            key = None
             try:
                 job = job_from(config)
-                key = group_key(job, methods.build(job.cfg))
+                method = method_of(job.cfg)
+                if method.kind == "trained":  # else torch is not needed, and not loaded
+                    from sigmapca_cli.training.together import group_key
+
+                    key = group_key(job, method)
             except SigmapcaError:
-                key = None  # it fails in its own turn, where that is announced and noted
+                pass  # it fails in its own turn, where that is announced and noted
             if key is None:
                 alone.append(number)
             else:
                 found.setdefault(key, []).append((number, job, folder_of(config)))
-        groups = []
+        groups: list[list[Any]] = []
         for members in found.values():
-            each = max(1, WIDEST // members[0][1].cfg.k)
-            groups += [members[i : i + each] for i in range(0, len(members), each)]
+            from sigmapca_cli.training.together import portions
+
+            groups += [list(part) for part in portions(members, members[0][1].cfg.k)]
         return groups, sorted(alone)
 
     def run_group(self, members: list[Any], guard: Any) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sigmapca_cli.config import choice
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import refuse_several
+from sigmapca_cli.processes import cores, refuse_several
 from sigmapca_cli.reproduce import document, page
-from sigmapca_cli.reproduce.engine import Each, Outcome, available_cores, crew, perform, quiet, short
+from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of, held
@@ -123,7 +123,7 @@ def main(
     chosen = list(EXPERIMENTS.values()) if everything else pick(names)
     asked = settings(recipe, data, quick, solver=solver)
     for setting in asked if chosen else []:
-        reproduce(chosen, setting, jobs or available_cores(), root)
+        reproduce(chosen, setting, jobs or cores(), root)
     print(f"summary: {short(str(page.write_page(root)))}")
     if docs:
         document.write_docs(root, Path("docs/reproduction.md"))

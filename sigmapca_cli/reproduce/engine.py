@@ -157,11 +157,6 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def short(folder: str) -> str:
     """A run's folder relative to here, where it lies below."""
     with contextlib.suppress(ValueError):

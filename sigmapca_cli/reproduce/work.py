@@ -43,12 +43,12 @@ def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
 
 def plan(task: Task) -> Planned:
     """Compose a task; a mistake in one is a fact to report, not the end of the others."""
-    from sigmapca_cli.methods import method as methods
     from sigmapca_cli.training.together import group_key
+    from sigmapca_cli.training.ways import method_of
 
     try:
         made = job(task)
-        return Planned((task,), made, group_key(made, methods.build(made.cfg)))
+        return Planned((task,), made, group_key(made, method_of(made.cfg)))
     except SigmapcaError as problem:
         return Planned((task,), problem=str(problem))
 
@@ -91,14 +91,13 @@ def merged(planned: Iterable[Planned]) -> list[Planned]:
 
 def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     """What one process makes in one go: runs of one group, as many as are worth it, or a single run."""
-    from sigmapca_cli.training.together import WIDEST
+    from sigmapca_cli.training.together import portions
 
     groups: dict[str, list[Planned]] = {}
     for number, one in enumerate(merged(planned)):
         groups.setdefault(one.group or f"alone {number}", []).append(one)
-    found = []
+    found: list[list[Planned]] = []
     for members in groups.values():
         job = members[0].job
-        each = max(1, WIDEST // job.cfg.k) if job is not None else 1
-        found += [members[i : i + each] for i in range(0, len(members), each)]
+        found += [list(part) for part in portions(members, job.cfg.k)] if job is not None else [members]
     return found

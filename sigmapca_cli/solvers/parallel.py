@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from sigmapca_cli.processes import available_threads
+from sigmapca_cli.processes import available_threads, blas
 
 Array = np.ndarray
 
@@ -26,7 +25,7 @@ _pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
 def threads(count: int | None) -> Iterator[None]:
     """Inside, `total` works on so many threads (None: as many as there are cores), each with products of its own."""
     count = count or available_threads()
-    with threadpool_limits(1, user_api="blas"):
+    with blas(1):
         if count == 1:
             yield
             return
@@ -58,3 +57,12 @@ def added(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
         for so_far, value in zip(sums, values, strict=True):
             so_far += value
     return sums
+
+
+def spread(n: int, count: int, seed: int = 0) -> Array:
+    """Numbers of `count` of n rows, one from each of as many equal stretches, the same ones every time.
+
+    A fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on all rows).
+    """
+    jitter = np.random.default_rng(seed).random(count)
+    return ((np.arange(count) + jitter) * (n / count)).astype(np.int64)

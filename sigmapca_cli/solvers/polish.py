@@ -19,7 +19,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.newton import NewtonResult
-from sigmapca_cli.solvers.parallel import BLOCK, threads, total
+from sigmapca_cli.solvers.parallel import BLOCK, spread, threads, total
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray
@@ -240,8 +240,7 @@ def stages(source: Source) -> list[int]:
 
 def sample(source: Source, count: int) -> Array:
     """Centred rows (count, p), one from each of as many equal stretches."""
-    jitter = np.random.default_rng(1).random(count) if count < source.n else 0.0
-    index = ((np.arange(count) + jitter) * (source.n / count)).astype(np.int64)
+    index = spread(source.n, count, seed=1) if count < source.n else np.arange(source.n)
     mean = np.asarray(source.covariance()[0], np.float32)
     X = np.empty((count, source.p), np.float32)
     for part in np.array_split(np.arange(count), max(1, count // 2048)):

@@ -11,6 +11,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
+from sigmapca_cli.solvers.parallel import spread
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.sources.base import Source
 
@@ -108,8 +109,7 @@ def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
     if source.n <= LARGEST_ROWS:
         return P, np.concatenate([block @ single - shift for block in source.blocks()]), C, []
-    jitter = np.random.default_rng(0).random(LARGEST_ROWS)
-    index = ((np.arange(LARGEST_ROWS) + jitter) * (source.n / LARGEST_ROWS)).astype(np.int64)
+    index = spread(source.n, LARGEST_ROWS)
     Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
     note = f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
     return P, Y, C, [note]

@@ -14,7 +14,7 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.folder import SUFFIXES
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.prepared import is_prepared
-from sigmapca_cli.sources.statistics import numerical_rank
+from sigmapca_cli.sources.statistics import rank_of
 
 SAMPLE = 50_000
 # Larger covariances take minutes: only feature statistics are given then.
@@ -110,10 +110,8 @@ def summary(source: Source) -> dict[str, Any]:
     if source.p > WIDEST:
         facts["advice"] = advise(excess_kurtosis(x), len(x))
         return facts
-    _, C = source.covariance()
-    values, E = np.linalg.eigh(C)
-    values, E = values[::-1], E[:, ::-1]
-    rank = numerical_rank(C)
+    values, E = source.principal_axes()
+    rank = rank_of(values)
     leading = min(rank, 32)
     facts["rank"], facts["total_variance"] = rank, float(values.sum())
     if len(values) > 32:

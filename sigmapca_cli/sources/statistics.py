@@ -102,13 +102,10 @@ def standardisation(
     return scale, constant
 
 
-def numerical_rank(C: Array, rtol: float | None = None) -> int:
-    """Rank of a covariance C (p, p): eigenvalues above rtol × the largest, p·eps(float64) × 8 by default."""
-    return rank_of(np.linalg.eigvalsh(C), rtol)
-
-
 def rank_of(values: NDArray[Any], rtol: float | None = None) -> int:
-    """`numerical_rank` from the eigenvalues (p,), in any order."""
+    """Rank of a covariance from its eigenvalues (p,), in any order: those above rtol × the largest, 8·p·eps(float64) by
+    default.
+    """
     top = float(values.max())
     if top <= 0:
         return 0

@@ -1,7 +1,6 @@
 """Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
 import logging
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.gatherer import Gatherer, Gone
 
@@ -35,6 +35,8 @@ class Batches:
     to know: a resumed run sees the rows that the uninterrupted one would have seen. A last batch of one row
     is left out, since it has no variance. `through` is the size of the buffer that shuffles, None for all rows.
     """
+
+    may_fork = True  # a process of its own may gather: nothing but the source is needed for it
 
     def __init__(
         self, source: Source, batch_size: int, seed: int, *, centre: bool = False, through: int | None = None
@@ -74,7 +76,7 @@ class Batches:
                     "the process that gathered batches has ended (out of memory?); going on without it"
                 )
         order, ranges = self.order(epoch), self.ranges(first)
-        if len(os.sched_getaffinity(0)) == 1:
+        if cores() == 1:
             for numbers in ranges:
                 yield from self.gather(order, numbers)
             return

@@ -83,7 +83,10 @@ class FusedStep:
         self.forget = self.number([1 - c.sigma.momentum for c in cfgs])
         self.rates = [float(c.lr) for c in cfgs]
         self.two = self.number([2.0])
-        if not self.adam:
+        optimizer = self.cfg.optimizer
+        if self.adam:
+            self.take1, self.take2 = self.number([1 - optimizer.beta1]), self.number([1 - optimizer.beta2])
+        else:
             self.momentum = self.number([c.optimizer.momentum for c in cfgs])
 
     def array(self, tensor: Tensor) -> Array:
@@ -256,11 +259,11 @@ class FusedStep:
         g, tmp, (m, v) = self.g, self.tmp, self.moments
         root = (1 - cfg.beta2**count) ** 0.5
         xp.subtract(g, m, out=tmp)
-        xp.multiply(tmp, self.number([1 - cfg.beta1]), out=tmp)
+        xp.multiply(tmp, self.take1, out=tmp)
         xp.add(m, tmp, out=m)
         xp.multiply(g, g, out=g)
         xp.subtract(g, v, out=g)
-        xp.multiply(g, self.number([1 - cfg.beta2]), out=g)
+        xp.multiply(g, self.take2, out=g)
         xp.add(v, g, out=v)
         # m̂/(√v̂ + ε) = m·√c₂/c₁ / (√v + ε·√c₂)
         xp.sqrt(v, out=tmp)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from sigmapca_cli.processes import cores
+
 if TYPE_CHECKING:
     from sigmapca_cli.training.batches import Batch, Batches
 
@@ -65,7 +67,6 @@ class Gatherer:
             # A signal for the run is the run's business: it saves first, and this process ends after it.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 signal.signal(number, signal.SIG_IGN)
-            batches.ring = []
             order, known = np.empty(0, np.int32), -1
             while len(asked := os.read(request, REQUEST.size)) == REQUEST.size:
                 epoch, first, last, slot = REQUEST.unpack(asked)
@@ -126,7 +127,8 @@ def suits(batches: Batches, steps: int) -> bool:
     return (
         sys.platform == "linux"
         and steps >= LEAST_STEPS
-        and len(os.sched_getaffinity(0)) > 1
+        and cores() > 1
+        and batches.may_fork
         and batches.source.in_memory
     )
 

@@ -91,8 +91,8 @@ class Trainer:
 
     def gathering(self) -> AbstractContextManager[None]:
         """Batches from a process of their own, where the step is NumPy's: it would wait for a thread's turns."""
-        alone = self.fused is not None and self.fused.host and type(self.batches) is Batches
-        return gathering(self.batches, self.total - self.step) if alone else nullcontext()
+        on_host = self.fused is not None and self.fused.host
+        return gathering(self.batches, self.total - self.step) if on_host else nullcontext()
 
     def all_steps(self) -> None:
         """Epoch after epoch."""

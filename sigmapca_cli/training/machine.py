@@ -1,13 +1,11 @@
 """Device, type and number of threads of a run."""
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
-from threadpoolctl import threadpool_limits
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import available_threads
+from sigmapca_cli.processes import available_threads, blas
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -37,8 +35,6 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-@contextlib.contextmanager
-def blas_threads() -> Iterator[None]:
+def blas_threads() -> AbstractContextManager[None]:
     """Inside, NumPy's products take as many threads as torch's: with small ones its own choice is too many."""
-    with threadpool_limits(torch.get_num_threads(), user_api="blas"):
-        yield
+    return blas(torch.get_num_threads())

@@ -42,6 +42,8 @@ def part(whole: int, rank: int, world: int) -> Part:
 class SharedBatches(Batches):
     """This process's part of every batch, centred on the whole batch where the method centres by batch."""
 
+    may_fork = False  # gathering takes sums over the processes
+
     def __init__(self, source: Source, batch_size: int, seed: int, ranks: Ranks, dtype: Any, by_batch: bool):
         super().__init__(source, batch_size, seed)
         self.ranks, self.by_batch = ranks, by_batch

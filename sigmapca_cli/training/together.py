@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.runs.identity import config_hash
@@ -35,12 +36,7 @@ VARIED = (
     "sigma.epsilon",
     "optimizer.schedule",
     "optimizer.momentum",
-    "outputs",
-    "run_dir",
-    "if_exists",
-    "strict",
-    "checkpoint",
-    "log_every",
+    *(key for key in VOLATILE if key not in ("threads", "device", "recipe")),
 )
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
@@ -48,10 +44,15 @@ WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 def group_key(job: Job, method: Any) -> str | None:
     """Jobs with equal keys can be trained side by side; None for a job that has to run alone."""
     cfg = job.cfg
-    alone = method.kind == "direct" or cfg.solver.name != "stochastic" or cfg.stop != "never"
-    if alone or not covers(cfg, method):
+    if method.kind != "trained" or cfg.stop != "never" or not covers(cfg, method):
         return None
     return config_hash({**job.plain, "log": cfg.log_every}, VARIED)
+
+
+def portions(members: Sequence[Any], k: int) -> list[Sequence[Any]]:
+    """A group of runs of k components in parts that are worth one program each."""
+    each = max(1, WIDEST // k)
+    return [members[i : i + each] for i in range(0, len(members), each)]
 
 
 class Member:

@@ -10,13 +10,12 @@ import contextlib
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.processes import available_threads
+from sigmapca_cli.processes import available_threads, blas
 from sigmapca_cli.sources.base import Source
 
 if TYPE_CHECKING:
@@ -98,15 +97,6 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
             return solution, {**facts, **solution.extra}
         solution = begun.method.fit(cfg, source)
         return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}
-
-
-@contextlib.contextmanager
-def blas(threads: int) -> Iterator[None]:
-    """NumPy's products on so many threads: the last bits of a sum depend on them."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(threads, user_api="blas"):
-        yield
 
 
 def device_of(cfg: Any, method: Any) -> Any:

@@ -29,7 +29,9 @@ def test_nothing_heavy_is_imported(arguments, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["model=pca_svd"], ["solver=newton"], ["model=lica", "solver=newton"]], ids=" ".join
+    "arguments",
+    [["model=pca_svd"], ["solver=newton"], ["model=lica", "solver=newton"], ["-m", "model=pca_svd,ppca"]],
+    ids=" ".join,
 )
 def test_what_is_not_trained_is_solved_without_torch(arguments, tmp_path):
     data = ["data=planted", "data.n=2000", "data.p=12", "data.k=4", "data.group=2", "k=4"]

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sigmapca_cli.cli.plot import FIGURES
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures import plot_run
 from sigmapca_cli.figures.curves import plot_curves, running_mean
+from sigmapca_cli.figures.run import NAMES
 from sigmapca_cli.figures.save import new_figure, save
 
 
@@ -36,6 +38,10 @@ def test_what_is_asked_for_and_only_that(run, tmp_path):
     assert [p.name for p in plot_run(run, tmp_path, ["spectrum"])] == ["spectrum.png", "spectrum.pdf"]
     with pytest.raises(InputError, match="no figure named 'filtres'"):
         plot_run(run, tmp_path, ["filtres"])
+
+
+def test_the_command_names_the_figures_there_are():
+    assert FIGURES == NAMES
 
 
 def test_a_run_without_metrics_has_no_curves(run, tmp_path):
