@@ -85,7 +85,7 @@ def datasets(folder: Path) -> dict[str, bytes]:
 
 
 def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
-    sweep = ("-m", *SMALL, "k=4", "steps=12000,200,300,400,500,600")  # the first long enough to be preempted
+    sweep = ("-m", *SMALL, "k=4", "steps=60000,200,300,400,500,600")  # the first long enough to be preempted
     (tmp_path / "there").mkdir()
     (tmp_path / "here").mkdir()
     on_cluster = start(tmp_path / "there", slurm, *sweep, *ON_SLURM)
@@ -112,7 +112,7 @@ def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
 
 def test_a_job_that_gives_way_to_a_more_urgent_one_ends_as_a_local_run(slurm, tmp_path):
     """Preemption by partition priority: SLURM itself stops our job, queues it again and starts it later."""
-    sweep = ("-m", *SMALL, "k=4", "steps=12000")
+    sweep = ("-m", *SMALL, "k=4", "steps=60000")
     (tmp_path / "there").mkdir()
     processors = said(slurm, "sinfo", "-h", "-N", "-o", "%c").split()[0]  # all of them: one job at a time
     whole_node = (
@@ -140,7 +140,7 @@ def test_a_job_that_gives_way_to_a_more_urgent_one_ends_as_a_local_run(slurm, tm
     assert on_cluster.returncode == 0 and "1 finished" in words, words
     log = (there / "train.log").read_text()
     assert log.count("solved in") == 1 and log.count("Stopped") == 1
-    local = start(tmp_path, slurm, *SMALL, "k=4", "steps=12000", "--run-dir", "here")
+    local = start(tmp_path, slurm, *SMALL, "k=4", "steps=60000", "--run-dir", "here")
     assert local.wait(timeout=240) == 0
     assert datasets(there) == datasets(tmp_path / "here")
 
@@ -191,7 +191,7 @@ def test_a_detached_sweep_submitted_again_adds_nothing_that_is_done_or_waits(slu
 
 
 def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
-    arguments = " ".join((*SMALL, "k=4", "steps=10000"))
+    arguments = " ".join((*SMALL, "k=4", "steps=60000"))
     environment = {**slurm, "SIGMAPCA_ARGUMENTS": arguments}
     submit = ("sbatch", "--parsable", "--array=0-1", "--mem=1G", "--cpus-per-task=1", str(EXAMPLE))
     number = subprocess.run(
