@@ -24,33 +24,31 @@ HERE = Path(__file__).resolve().parent
 
 def trainer(*overrides: str):
     """A trainer in this process, composed as the command line would."""
-    import torch
     from hydra import compose, initialize_config_dir
 
     from sigmapca_cli.cli.places import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.methods import method as methods
     from sigmapca_cli.sources import build
-    from sigmapca_cli.training import fit
+    from sigmapca_cli.training import fit, ways
 
     register()
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         cfg = job_of(compose("config", list(overrides))).cfg
-    return fit.make_trainer(cfg, methods.build(cfg), build(cfg.data), torch.device("cpu"))
+    return fit.make_trainer(cfg, ways.method_of(cfg), build(cfg.data), "cpu")
 
 
 def step() -> Row:
     """One training step, everything included, against its bare matrix products and an eager autograd loop."""
     import torch
 
-    from sigmapca_cli.training.fused import FusedStep
+    from sigmapca_cli.processes import blas
     from sigmapca_cli.training.gatherer import gathering
-    from sigmapca_cli.training.machine import blas_threads
 
     torch.set_num_threads(1)
     ours = trainer("model=nlpca")
-    ours.fused, ours.batches.centre = FusedStep([ours.cfg], ours.state, ours.slots), True
+    ours.choose_step()
+    ours.batches.centre = True
     b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
     x, delta, W = torch.randn(b, p), torch.randn(b, k), torch.randn(p, k)
     y, e, g, gram = torch.empty(b, k), torch.empty(b, k), torch.empty(p, k), torch.randn(k, k)
@@ -72,7 +70,7 @@ def step() -> Row:
         for _ in range(300):
             eager(torch.from_numpy(next(batches).x))
 
-    with blas_threads(), gathering(ours.batches, 10_000):
+    with blas(1), gathering(ours.batches, 10_000):
         found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
     over = {
         "step/bare": round(ratio(found, "step", "bare"), 2),

@@ -1,6 +1,7 @@
 """Is a process of this machine alive, and still the one that was meant? And is this one of several that share a run?"""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,9 +74,29 @@ def available_threads() -> int:
     return int(named) if named.isdigit() and int(named) > 0 else cores()
 
 
+def pick_threads(asked: int | None, work: int) -> int:
+    """Threads for a step of `work` multiplications: small steps lose more to waking threads than they gain."""
+    if asked:
+        return asked
+    return 1 if work < 20_000_000 else available_threads()
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def may_have_gpu() -> bool:
+    """Whether torch might find a GPU, from what the system shows: asking torch itself takes its import.
+
+    Only a clear no is one: no CUDA device made visible, or on Linux no device node of NVIDIA's or AMD's, or of WSL's.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "unset").strip() in ("", "-1"):
+        return False
+    if sys.platform == "darwin":
+        return False
+    names = ("nvidia", "nvhost", "nvmap", "nvgpu", "kfd", "dxg")
+    return sys.platform != "linux" or any(name.startswith(names) for name in os.listdir("/dev"))
 
 
 @contextmanager

@@ -209,14 +209,12 @@ def _one_a(model: SigmaPCA, y: np.ndarray) -> float:
 
 def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     """W by stochastic training on tangent gradients, started at the principal axes P."""
-    import torch
-
     from sigmapca_cli.config import Config
-    from sigmapca_cli.methods import method as methods
     from sigmapca_cli.methods.config import NonlinearityConfig
-    from sigmapca_cli.training.batches import Batches
+    from sigmapca_cli.processes import blas, pick_threads
+    from sigmapca_cli.training import fit, ways
+    from sigmapca_cli.training.arrays import as_numpy
     from sigmapca_cli.training.convergence import relative_gradient
-    from sigmapca_cli.training.loop import Trainer
 
     if model.a == "auto":
         raise InputError('solver="sgd" needs a number for a, such as 4.0 (heavy tails) or 0.8 (light tails)')
@@ -224,7 +222,7 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     # One scale for all features leaves the axes alone and makes the learning rate mean the same for all data.
     x = (centred / np.sqrt(np.mean(centred**2))).astype(np.float32)
     seed = 0 if model.random_state is None else int(model.random_state)
-    cfg = Config(a=model.a, k=k, seed=seed, epochs=model.max_iter, batch_size=min(128, n))
+    cfg = Config(a=model.a, k=k, seed=seed, epochs=model.max_iter, batch_size=min(128, n), device="cpu")
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
     covariance = x.T.astype(np.float64) @ x / n
     source: Any = SimpleNamespace(
@@ -232,21 +230,18 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
         p=x.shape[1],
         rows=lambda index, out=None: np.take(x, index, 0, out=out),
         covariance=lambda: (np.zeros(x.shape[1]), covariance),
+        principal_axes=lambda: (None, P),
         in_memory=False,  # somebody else's process is not to be forked
     )
-    method = methods.build(cfg)
-    generator = torch.Generator().manual_seed(seed)
-    W = torch.from_numpy(P.astype(np.float32))
-    C = torch.from_numpy(covariance.astype(np.float32))
-    sigma = torch.from_numpy((x @ P).std(axis=0).astype(np.float32))
-    state = method.init_state(W, sigma, generator)
-    trainer = Trainer(cfg, method, Batches(source, cfg.batch_size, seed), state, C, generator, cfg.lr)
-    trainer.run()
-    gradient = float(relative_gradient(method, trainer.state, source).mean())
+    method = ways.method_of(cfg)
+    trainer = fit.make_trainer(cfg, method, source, "cpu")
+    with blas(pick_threads(None, cfg.batch_size * source.p * k)):
+        trainer.run()
+        gradient = float(relative_gradient(method, trainer.state, source).mean())
     model.n_iter_, model.converged_ = model.max_iter, gradient < cfg.tol
     model.a_ = np.full(k, float(model.a))
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
-    U, _, Vt = np.linalg.svd(trainer.state["W"].double().numpy(), full_matrices=False)
+    U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
     return U @ Vt
 
 

@@ -58,6 +58,11 @@ class Method:
         return "W" if self.model.project == "none" else "V"
 
     @property
+    def has_loss(self) -> bool:
+        """Whether there is a loss to report; the paper gives some methods as an update only."""
+        return self.objective.kind == "loss"
+
+    @property
     def trains_sigma(self) -> bool:
         return self.sigma.name == "trainable"
 

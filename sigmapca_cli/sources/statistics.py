@@ -1,6 +1,7 @@
 """Exact moments of data that need not fit in memory, and the questions of scale and rank asked of them."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.processes import blas
 
 Array = NDArray[np.float64]
 
+FEW = 1000
+"""Features whose eigenvectors one thread finds sooner than two that wait for each other."""
 LARGEST, SMALLEST = 1e36, 1e-36
 """Means and scales that float32 holds with room to spare."""
 
@@ -118,7 +122,8 @@ def principal_axes(C: Array) -> tuple[Array, Array]:
 
     eigh leaves the sign open and builds of LAPACK differ in it: one rule makes the axes unique.
     """
-    values, E = np.linalg.eigh(C)
+    with blas(1) if len(C) < FEW else nullcontext():
+        values, E = np.linalg.eigh(C)
     values, E = values[::-1], E[:, ::-1]
     largest = E[np.abs(E).argmax(axis=0), np.arange(len(C))]
     return values, E * np.where(largest < 0, -1.0, 1.0)

@@ -12,6 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training.arrays import as_numpy, made_like
 
 log = logging.getLogger("sigmapca")
 
@@ -23,7 +24,7 @@ class Saved:
     step: int
     state: dict[str, np.ndarray]
     slots: dict[str, np.ndarray]
-    generator: np.ndarray
+    generator: np.ndarray | None  # None where nothing is drawn at random
     meta: dict[str, Any]
 
     @property
@@ -52,9 +53,11 @@ class Saver:
         from sigmapca_cli.training.loop import stacked
 
         self.last = time.monotonic()
-        tensors: dict[str, np.ndarray] = {"generator": trainer.generator.get_state().numpy()}
+        tensors: dict[str, np.ndarray] = {}
+        if trainer.generator is not None:
+            tensors["generator"] = trainer.generator.get_state().numpy()
         for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
-            tensors |= {f"{prefix}/{name}": value.detach().cpu().numpy() for name, value in group.items()}
+            tensors |= {f"{prefix}/{name}": as_numpy(value) for name, value in group.items()}
         if trainer.losses:
             tensors["losses"] = stacked(trainer.losses)
         files.save(
@@ -77,20 +80,21 @@ def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
         return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
     meta = {**meta, "losses": tensors.get("losses")}
-    return Saved(int(meta["step"]), part("state/"), part("slots/"), tensors["generator"], meta)
+    return Saved(int(meta["step"]), part("state/"), part("slots/"), tensors.get("generator"), meta)
 
 
 def restore(trainer: Any, saved: Saved) -> None:
     """Put a checkpoint back into a trainer built for the same configuration."""
-    import torch
+    like = trainer.state["W"]
+    trainer.state, trainer.slots = (
+        {name: made_like(like, value) for name, value in group.items()}
+        for group in (saved.state, saved.slots)
+    )
+    trainer.step = saved.step
+    if trainer.generator is not None and saved.generator is not None:
+        import torch
 
-    device = trainer.state["W"].device
-
-    def tensors(group: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-        return {name: torch.from_numpy(np.array(value)).to(device) for name, value in group.items()}
-
-    trainer.state, trainer.slots, trainer.step = tensors(saved.state), tensors(saved.slots), saved.step
-    trainer.generator.set_state(torch.from_numpy(np.array(saved.generator)))
+        trainer.generator.set_state(torch.from_numpy(np.array(saved.generator)))
     losses = saved.meta.get("losses")
     trainer.losses = [] if losses is None else list(np.array(losses, np.float64).reshape(-1))
 

@@ -1,19 +1,21 @@
 """Has a run converged? The norm of the tangent gradient over many rows, relative to the variance of each filter."""
 
-import numpy as np
-import torch
-from torch import Tensor
+from __future__ import annotations
 
-from sigmapca_cli.methods.method import Method
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.optimizers import tangent
+from sigmapca_cli.training.arrays import Array, on_host
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ROWS = 65_536  # enough rows for a standard error well under the default tolerance
 
 
-def relative_gradient(
-    method: Method, state: dict[str, Tensor], source: Source, *, rows: int = ROWS
-) -> Tensor:
+def relative_gradient(method: Any, state: dict[str, Array], source: Source, *, rows: int = ROWS) -> Array:
     """‖gradient of column j‖ / (2σ_j²), (k,): dimensionless, 0 at a stationary point of the constrained problem.
 
     σ_j is the std of component j, whether W or a rotation V behind a projection is trained. For two layers each entry
@@ -23,8 +25,19 @@ def relative_gradient(
     leaves the moving averages alone, and σ in the copy is exact where the rule follows the data: the noise of a
     moving average is no property of the filters.
     """
-    state = with_exact_sigma(method, state, torch.as_tensor(source.covariance()[1]))
     index = np.unique(np.linspace(0, source.n - 1, min(rows, source.n)).astype(np.int64))
+    if on_host(state["W"]):
+        return method.relative_gradient(state, source, index)
+    return relative_gradient_of_torch(method, state, source, index)
+
+
+def relative_gradient_of_torch(
+    method: Any, state: dict[str, Tensor], source: Source, index: np.ndarray
+) -> Tensor:
+    """The same over the rows `index`, for every composition that there is."""
+    import torch
+
+    state = with_exact_sigma(method, state, torch.as_tensor(source.covariance()[1]))
     layers = {method.trained: method.constraint}
     directions = {method.trained: method.directions(state)}
     if method.second:
@@ -56,6 +69,10 @@ def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
     unit_norm: less its part along each column; symmetric: less W·sym(WᵀG); gram_schmidt: of the part within the
     span only what the strict lower triangle of WᵀG turns; weight_norm: the gradient of the unit filters.
     """
+    import torch
+
+    from sigmapca_cli.training.optimizers import tangent
+
     if constraint == "weight_norm":
         return gradient * torch.linalg.vector_norm(W, dim=-2, keepdim=True)
     if constraint == "unit_norm":
@@ -69,8 +86,10 @@ def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
     return gradient
 
 
-def with_exact_sigma(method: Method, state: dict[str, Tensor], C: Tensor) -> dict[str, Tensor]:
+def with_exact_sigma(method: Any, state: dict[str, Tensor], C: Tensor) -> dict[str, Tensor]:
     """A copy of the state in which a σ that follows the data is the data's own, √diag(WᵀCW)."""
+    import torch
+
     state = {name: value.clone() for name, value in state.items()}
     if method.trained == "W" and method.sigma.name in ("ema", "data") and "sigma" in state:
         W = method.effective(state["W"]).to(C)

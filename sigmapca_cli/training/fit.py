@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import RunFailed, Stopped
+from sigmapca_cli.methods.host import HostMethod
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints
+from sigmapca_cli.training.arrays import Array, as_numpy
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import relative_gradient
 from sigmapca_cli.training.loop import Hooks, Trainer, stacked
-from sigmapca_cli.training.machine import DTYPES
 from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.signals import Guard
 from sigmapca_cli.training.start import initial_filters
@@ -43,39 +43,35 @@ def solve(begun: "Work", guard: Guard) -> tuple[Solution, Facts]:
     return conclude(trainer, source)
 
 
-def make_trainer(cfg: Config, method: Any, source: Source, device: torch.device) -> Trainer:
-    """A trainer at its first step."""
-    dtype = DTYPES[cfg.dtype]
+def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Trainer:
+    """A trainer at its first step, on `device` where torch is to compute."""
     C = source.covariance()[1]
     W = initial_filters(cfg, source)
     sigma = np.sqrt(np.maximum(np.einsum("pk,pq,qk->k", W, C, W), 0))
+    batches = Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
+    W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
+    if isinstance(method, HostMethod):
+        return Trainer(cfg, method, batches, method.init_state(W, sigma), C)
+    import torch
+
     generator = torch.Generator(device=device).manual_seed(cfg.seed)
-
-    def tensor(value: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(value)).to(device=device, dtype=dtype)
-
-    state = method.init_state(tensor(W), tensor(sigma), generator)
-    return Trainer(
-        cfg,
-        method,
-        Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer),
-        state,
-        tensor(C),
-        generator,
-        cfg.lr,
+    start, deviation, covariance = (
+        torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma, C)
     )
+    state = method.init_state(start, deviation, generator)
+    return Trainer(cfg, method, batches, state, covariance, generator)
 
 
-def truth_measure(method: Any, source: Source) -> Callable[[dict[str, torch.Tensor]], dict[str, float]]:
+def truth_measure(method: Any, source: Source) -> Callable[[dict[str, Array]], dict[str, float]]:
     """MCC of the present filters where the true ones are known: cheap enough for every stored step."""
     if source.truth is None or source.truth.filters is None:
         return lambda state: {}
     truth = source.truth.filters
 
-    def measure(state: dict[str, torch.Tensor]) -> dict[str, float]:
+    def measure(state: dict[str, Array]) -> dict[str, float]:
         from sigmapca_cli.evaluation import metrics
 
-        return {"mcc": metrics.mcc(method.directions(state).detach().cpu().double().numpy(), truth)}
+        return {"mcc": metrics.mcc(as_numpy(method.directions(state)).astype(np.float64), truth)}
 
     return measure
 
@@ -118,7 +114,7 @@ def hooks(
         writer.log(int(steps[-1]), row)
         show(int(steps[-1]), row)
         if time.monotonic() - last_snapshot > SNAPSHOT_SECONDS:
-            writer.snapshot(filters=trainer.state["W"].detach().cpu().numpy())
+            writer.snapshot(filters=as_numpy(trainer.state["W"]))
             last_snapshot = time.monotonic()
 
     def finished(trainer: Trainer) -> bool:
@@ -142,7 +138,7 @@ def stop(
 ) -> None:
     """A signal came: save what is needed to go on, mark the run interrupted, and leave."""
     save(trainer, writer, saver, trained=trained)
-    writer.finish({"filters": trainer.state["W"].detach().cpu().numpy()}, status="interrupted")
+    writer.finish({"filters": as_numpy(trainer.state["W"])}, status="interrupted")
     requeue = guard.pass_on()
     if requeue is not None:
         requeue()
@@ -175,7 +171,7 @@ def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     solution = trainer.method.result(state, source.covariance()[1])
     facts: Facts = {
         "relative_gradient": mean,
-        "relative_gradient_per_component": gradient.cpu().numpy()[solution.order],
+        "relative_gradient_per_component": as_numpy(gradient)[solution.order],
         "converged": settled(mean, trainer, cfg),
         "steps": trainer.step,
         "filter_change": trainer.change(),

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.methods.method import Method
-from sigmapca_cli.training import optimizers
+from sigmapca_cli.methods.host import covers
+from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, stack
 from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training.fused import FusedStep
 from sigmapca_cli.training.gatherer import gathering
-from sigmapca_cli.training.machine import blas_threads
+from sigmapca_cli.training.schedule import rate_factor
 
 # Names among the slots that belong to the loop, not to the optimizer.
 EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, BEST = "epoch.W", "epoch.before", "epoch.loss", "best."
@@ -26,9 +24,9 @@ Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 def stacked(losses: list[Any]) -> np.ndarray:
     """Losses of single steps, tensors or numbers, as one float64 array (m,); numbers stand before tensors."""
-    numbers = [loss for loss in losses if not isinstance(loss, Tensor)]
-    tensors = [loss.reshape(()) for loss in losses if isinstance(loss, Tensor)]
-    after = torch.stack(tensors).double().cpu().numpy() if tensors else np.empty(0)
+    numbers = [loss for loss in losses if not hasattr(loss, "detach")]
+    tensors = [loss.reshape(()) for loss in losses if hasattr(loss, "detach")]
+    after = as_numpy(stack(tensors)).astype(np.float64) if tensors else np.empty(0)
     return np.concatenate([np.asarray(numbers, np.float64), after])
 
 
@@ -37,7 +35,7 @@ class Hooks:
     """What hangs on the loop: called between two steps, never inside one."""
 
     log: Log = lambda steps, values: None
-    measure: Callable[[dict[str, Tensor]], dict[str, float]] = lambda state: {}
+    measure: Callable[[dict[str, Array]], dict[str, float]] = lambda state: {}
     between: Callable[["Trainer"], None] = lambda trainer: None
     finished: Callable[["Trainer"], bool] = lambda trainer: False
 
@@ -47,33 +45,35 @@ class Trainer:
     """One run, or R runs at once where the state has a leading dimension.
 
     All that changes is `state`, `slots`, `step`, `losses` and the random generator: a checkpoint is these.
+    The arrays are NumPy's where the method is `methods.host`'s, which draws nothing at random; else torch's.
     """
 
     cfg: Any
-    method: Method
+    method: Any
     batches: Batches
-    state: dict[str, Tensor]
-    covariance: Tensor
-    generator: torch.Generator
-    lr: float | Tensor
+    state: dict[str, Array]
+    covariance: Array
+    generator: Any = None
     hooks: Hooks = field(default_factory=Hooks)
     step: int = 0
-    slots: dict[str, Tensor] = field(default_factory=dict)
+    slots: dict[str, Array] = field(default_factory=dict)
     losses: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         cfg = self.cfg
-        self.optimizer = optimizers.build(cfg.optimizer)
-        self.tangent = self.method.tangent_parameters if cfg.optimizer.tangent else ()
-        self.buffers: dict[str, Tensor] = {}
         self.total = cfg.steps or max(1, math.ceil(cfg.epochs * self.batches.per_epoch))
         if not self.slots:
-            self.slots = self.optimizer.start(self.parameters)
+            self.slots = {
+                f"{slot}.{name}": made_like(value, np.zeros_like(as_numpy(value)))
+                for name, value in self.parameters.items()
+                for slot in (("m", "v") if cfg.optimizer.name == "adam" else ("b",))
+            }
         self.fused: FusedStep | None = None
+        self.composed: Any = None
 
     @property
-    def parameters(self) -> dict[str, Tensor]:
-        """The tensors that the optimizer moves, by name."""
+    def parameters(self) -> dict[str, Array]:
+        """What the optimizer moves, by name."""
         return {name: self.state[name] for name in self.method.parameters}
 
     @property
@@ -83,11 +83,19 @@ class Trainer:
 
     def run(self) -> None:
         """Train until the last step, or until a hook says that it is enough."""
-        if covers(self.cfg, self.method):
-            self.fused = FusedStep([self.cfg], self.state, self.slots)
+        self.choose_step()
         self.batches.centre = self.fused is not None
-        with blas_threads(), self.gathering():
+        with self.gathering():
             self.all_steps()
+
+    def choose_step(self) -> None:
+        """The step by hand where it covers the configuration, else the composed one."""
+        if covers(self.cfg):
+            self.fused = FusedStep([self.cfg], self.state, self.slots)
+            return
+        from sigmapca_cli.training.composed import ComposedStep
+
+        self.composed = ComposedStep(self.cfg, self.method, self.generator)
 
     def gathering(self) -> AbstractContextManager[None]:
         """Batches from a process of their own, where the step is NumPy's: it would wait for a thread's turns."""
@@ -116,23 +124,16 @@ class Trainer:
         self.method.begin_epoch(self.state, self.covariance)
         if EPOCH_START in self.slots:
             self.slots[EPOCH_BEFORE] = self.slots[EPOCH_START]
-        self.slots[EPOCH_START] = self.state[self.method.trained].detach().clone()
+        self.slots[EPOCH_START] = copy_of(self.state[self.method.trained])
 
     def advance(self, batch: Batch) -> None:
         """One step."""
-        factor = optimizers.rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
+        factor = rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
         self.step += 1
         if self.fused is not None:
             self.losses.append(self.fused.step(*self.fused.taken(batch), self.step, factor))
             return
-        W = self.state[self.method.trained]
-        x = torch.from_numpy(batch.x).to(device=W.device, dtype=W.dtype)
-        loss, gradients = self.method.gradient(self.state, x, self.generator, self.buffers)
-        for name in self.tangent:
-            gradients[name] = optimizers.tangent(gradients[name], self.state[name])
-        self.optimizer.step(self.parameters, gradients, self.slots, self.step, self.lr * factor)
-        self.method.constrain(self.state)
-        self.losses.append(loss.detach())
+        self.losses.append(self.composed.step(batch, self.state, self.slots, self.step, factor))
 
     def flush(self, ended: bool = False) -> None:
         """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""
@@ -153,9 +154,9 @@ class Trainer:
         start = self.slots.get(EPOCH_START if self.position[1] == 0 else EPOCH_BEFORE)
         if start is None:
             return math.nan
-        W = self.state[self.method.trained]
-        cosine = torch.nn.functional.cosine_similarity(W, start.to(W), dim=-2)
-        return float(1 - cosine.abs().min())
+        W, start = (as_numpy(v).astype(np.float64) for v in (self.state[self.method.trained], start))
+        norms = np.linalg.norm(W, axis=-2) * np.linalg.norm(start, axis=-2)
+        return float(1 - np.abs((W * start).sum(-2) / np.maximum(norms, 1e-30)).min())
 
     def keep(self, window: np.ndarray, ended: bool) -> None:
         """With keep=best_loss: at the end of an epoch, remember the state when its mean loss is the lowest so far.
@@ -164,7 +165,9 @@ class Trainer:
         """
         if self.cfg.keep != "best_loss":
             return
-        sums = self.slots.setdefault(EPOCH_LOSS, torch.tensor([0.0, 0.0, math.inf], dtype=torch.float64))
+        if EPOCH_LOSS not in self.slots:
+            self.slots[EPOCH_LOSS] = made_like(self.state["W"], np.array([0.0, 0.0, math.inf]))
+        sums = self.slots[EPOCH_LOSS]
         sums[0] += float(window.sum())
         sums[1] += len(window)
         if not ended:
@@ -172,10 +175,10 @@ class Trainer:
         if sums[0] / sums[1] < sums[2]:
             sums[2] = sums[0] / sums[1]
             for name, value in self.state.items():
-                self.slots[BEST + name] = value.detach().clone()
+                self.slots[BEST + name] = copy_of(value)
         sums[:2] = 0
 
-    def kept(self) -> dict[str, Tensor]:
+    def kept(self) -> dict[str, Array]:
         """The state whose filters are the result: the last, or that of the epoch with the lowest loss."""
         best = {n.removeprefix(BEST): v for n, v in self.slots.items() if n.startswith(BEST)}
         return best or self.state
@@ -183,11 +186,10 @@ class Trainer:
     def check(self, window: np.ndarray) -> None:
         """Refuse to train on in silence once a loss is not finite, or a filter neither finite nor zero."""
         # An update without a loss reports NaN throughout, which is no divergence.
-        has_loss = self.method.objective.kind == "loss"
-        bad = ~np.isfinite(window) if has_loss else np.zeros(len(window), bool)
+        bad = ~np.isfinite(window) if self.method.has_loss else np.zeros(len(window), bool)
         # A filter that overflows under a unit norm ends as zero: x / ∞.
-        size = self.state[self.method.trained].square().sum(-2)
-        if bad.any() or not bool(((size > 0) & torch.isfinite(size)).all()):
+        size = np.square(as_numpy(self.state[self.method.trained])).sum(-2)
+        if bad.any() or not ((size > 0) & np.isfinite(size)).all():
             step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
             raise RunFailed(
                 f"diverged at step {step}: {'the loss' if bad.any() else 'a filter'} became NaN, infinite or zero; "

@@ -99,7 +99,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
         threads = ways.threads_of(cfg, method, source, began_with(folder) if saved else 0)
-        if method.kind == "trained":
+        if ways.wants_torch(cfg):
             from sigmapca_cli.training import machine
 
             machine.set_threads(threads)

@@ -20,14 +20,14 @@ import torch
 from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.processes import Place
+from sigmapca_cli.methods.host import covers
+from sigmapca_cli.processes import Place, blas, pick_threads
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import CHECKPOINT_FILE
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints, fit, machine
-from sigmapca_cli.training.fused import covers
 from sigmapca_cli.training.loop import Hooks, Trainer
 from sigmapca_cli.training.ranks import Ranks
 from sigmapca_cli.training.shares import Agreed, Shared, SharedBatches, SharedStep
@@ -96,12 +96,18 @@ class SharedTrainer(Trainer):
                 trainer.method = shared
 
         self.hooks.finished = finished
-        if covers(self.cfg, self.whole):
-            self.fused = SharedStep(self.cfg, self.state, self.slots, self.share)
         try:
-            super().run()
+            with blas(torch.get_num_threads()):
+                super().run()
         finally:
             self.batches.close()
+
+    def choose_step(self) -> None:
+        """The step by hand with sums over the shares, where one process would take the step by hand."""
+        if covers(self.cfg):
+            self.fused = SharedStep(self.cfg, self.state, self.slots, self.share)
+        else:
+            super().choose_step()
 
 
 def run(job: Job, here: Place) -> Path:
@@ -206,7 +212,7 @@ def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) ->
         ranks.hint = lambda: how_to_go_on(folder)
         cfg = job.cfg
         work = cfg.batch_size * source.p * cfg.k // ranks.world
-        machine.set_threads(machine.pick_threads(cfg.threads, work))
+        machine.set_threads(pick_threads(cfg.threads, work))
         trainer = ranks.together(lambda: prepared(job, method, source, ranks, guard))
         if not ranks.first():
             trainer.meet()

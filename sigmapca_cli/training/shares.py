@@ -148,12 +148,12 @@ class SharedStep(FusedStep):
 
     def step(self, x: Any, power: Any, count: int, factor: Any) -> Any:
         """As `FusedStep.step`; the loss is that of the whole batch."""
-        self.power, self.rows = power, x.shape[0]
+        self.power = power
         super().step(x, power, count, factor)
         return self.loss
 
-    def total(self, q: Any, h: Any, f: dict[str, Any]) -> Any:
-        self.inner = super().total(q, h, f)
+    def total(self, h: Any, d: Any, y: Any, f: dict[str, Any]) -> Any:
+        self.inner = super().total(h, d, y, f)
         return self.inner
 
     def follow(self, r: Any) -> None:
@@ -162,8 +162,8 @@ class SharedStep(FusedStep):
         super().follow(r)
 
     def move(self, count: int, factor: Any) -> None:
-        g = self.tensors["g"]
-        loss = torch.as_tensor(self.power + self.inner / self.rows).to(g)
+        g = torch.as_tensor(self.g)  # the same memory
+        loss = torch.as_tensor(self.power + self.inner).to(g)
         self.loss, found = self.share.combine(loss, {"W": g})
         g.copy_(found["W"])
         super().move(count, factor)

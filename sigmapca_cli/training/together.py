@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.job import Job
+from sigmapca_cli.methods.host import covers
+from sigmapca_cli.processes import blas
 from sigmapca_cli.runs.identity import config_hash
-from sigmapca_cli.training import checkpoints, fit, optimizers
-from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training import checkpoints, fit
+from sigmapca_cli.training.arrays import as_numpy, stack
+from sigmapca_cli.training.fused import FusedStep
 from sigmapca_cli.training.loop import Trainer
-from sigmapca_cli.training.machine import blas_threads
 from sigmapca_cli.training.progress import progress, say
 from sigmapca_cli.training.run import Work, complete, opened, speaking
+from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
@@ -44,7 +46,7 @@ WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 def group_key(job: Job, method: Any) -> str | None:
     """Jobs with equal keys can be trained side by side; None for a job that has to run alone."""
     cfg = job.cfg
-    if method.kind != "trained" or cfg.stop != "never" or not covers(cfg, method):
+    if method.kind != "trained" or cfg.stop != "never" or not covers(cfg):
         return None
     return config_hash({**job.plain, "log": cfg.log_every}, VARIED)
 
@@ -109,7 +111,7 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
                 shown = shown or progress(group[0].trainer.total)
                 if len(group) > 1:
                     say(f"{len(group)} runs side by side")
-                with guard.noting(), blas_threads():
+                with guard.noting(), blas(threads_of(group)):
                     advance(group, guard, shown)
         if shown is not None:
             shown.close()
@@ -139,6 +141,11 @@ def begin(member: Member, source: Any) -> None:
     member.trainer = trainer
 
 
+def threads_of(group: list[Member]) -> int:
+    """The threads of the first run of a group: they are alike in all that decides it."""
+    return next(m.begun.threads for m in group if m.begun is not None)
+
+
 def advance(group: list[Member], guard: Guard, shown: Any) -> None:
     """All remaining steps of members that stand at the same step."""
     trainers = [m.trainer for m in group if m.trainer is not None]
@@ -158,7 +165,7 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
             for trainer in trainers:
                 trainer.begin_epoch()
         for batch in first.batches.epoch(epoch, start):
-            factors = [optimizers.rate_factor(s, first.step, first.total) for s in schedules]
+            factors = [rate_factor(s, first.step, first.total) for s in schedules]
             window.append(fused.step(*fused.taken(batch), first.step + 1, factors))
             for trainer in trainers:
                 trainer.step += 1
@@ -182,9 +189,9 @@ def side_by_side(trainers: list[Trainer]) -> FusedStep:
     """One step for all; afterwards each trainer's tensors are views of the common ones."""
     if len(trainers) == 1:
         return FusedStep([trainers[0].cfg], trainers[0].state, trainers[0].slots)
-    state = {n: torch.stack([t.state[n] for t in trainers]) for n in trainers[0].state}
+    state = {n: stack([t.state[n] for t in trainers]) for n in trainers[0].state}
     moments = [n for n in trainers[0].slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
-    slots = {n: torch.stack([t.slots[n] for t in trainers]) for n in moments}
+    slots = {n: stack([t.slots[n] for t in trainers]) for n in moments}
     fused = FusedStep([t.cfg for t in trainers], state, slots)
     for r, trainer in enumerate(trainers):
         trainer.state = {n: value[r] for n, value in state.items()}
@@ -196,7 +203,7 @@ def hand_out(window: list[Any], trainers: list[Trainer]) -> None:
     """Each run gets its losses of the steps in the window, which is empty afterwards."""
     if not window:
         return
-    rows = [w.cpu().numpy() if isinstance(w, torch.Tensor) else w for w in window]
+    rows = [as_numpy(w) if hasattr(w, "detach") else w for w in window]
     each = np.asarray(rows, np.float64).reshape(len(rows), -1)
     for trainer, losses in zip(trainers, each.T, strict=True):
         trainer.losses.extend(losses)

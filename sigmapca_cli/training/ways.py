@@ -1,6 +1,7 @@
-"""Three ways to a solution: closed form, Newton steps, stochastic training. Only the last one loads torch.
+"""Three ways to a solution: closed form, Newton steps, stochastic training. Only the last one may load torch.
 
-The import of torch takes longer than most problems take to be solved, so whatever all runs share does without it.
+The import of torch takes longer than most problems take to be solved, so whatever all runs share does without it; and
+the main method trains without it on a CPU.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.host import HostMethod, covers
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.processes import available_threads, blas
+from sigmapca_cli.processes import available_threads, blas, may_have_gpu, pick_threads, place
 from sigmapca_cli.sources.base import Source
 
 if TYPE_CHECKING:
@@ -50,9 +52,28 @@ def method_of(cfg: Any) -> Any:
         return DirectMethod.build(cfg)
     if cfg.solver.name == "newton":
         return Newton.build(cfg)
+    if on_host(cfg):
+        return HostMethod.build(cfg)
     from sigmapca_cli.methods.method import build
 
     return build(cfg)
+
+
+def on_host(cfg: Any) -> bool:
+    """Whether a run trains on NumPy's arrays: one process, on a CPU, of a configuration that the step by hand covers.
+
+    Where there may be a GPU, `device=auto` has to ask torch.
+    """
+    return (
+        covers(cfg)
+        and place() is None
+        and (cfg.device == "cpu" or (cfg.device == "auto" and not may_have_gpu()))
+    )
+
+
+def wants_torch(cfg: Any) -> bool:
+    """Whether torch has to be imported for a run."""
+    return not (cfg.model.kind == "direct" or cfg.solver.name == "newton" or on_host(cfg))
 
 
 def prepared(cfg: Any) -> Source:
@@ -63,8 +84,7 @@ def prepared(cfg: Any) -> Source:
     """
     from sigmapca_cli.sources import build
 
-    trained = cfg.model.kind != "direct" and cfg.solver.name != "newton"
-    if not trained or "torch" in sys.modules:
+    if not wants_torch(cfg) or "torch" in sys.modules:
         return build(cfg.data)
     # Not a daemon: a process that ends while a library is being loaded would crash.
     loading = threading.Thread(target=import_torch, name="import torch")
@@ -85,11 +105,11 @@ def import_torch() -> None:
 def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
     """The solution of a run, and what is to be stored about how it was found."""
     cfg, source = begun.job.cfg, begun.source
-    if begun.method.kind == "trained":
-        from sigmapca_cli.training import fit
-
-        return fit.solve(begun, guard)
     with blas(begun.threads):
+        if begun.method.kind == "trained":
+            from sigmapca_cli.training import fit
+
+            return fit.solve(begun, guard)
         if begun.method.kind == "newton":
             from sigmapca_cli.solvers.run import fit as newton_fit
 
@@ -101,7 +121,7 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
 
 def device_of(cfg: Any, method: Any) -> Any:
     """Where a run computes. Closed forms and Newton steps do so on the CPU, whatever else is there."""
-    if method.kind != "trained" and cfg.device in ("auto", "cpu"):
+    if (method.kind != "trained" and cfg.device in ("auto", "cpu")) or isinstance(method, HostMethod):
         return "cpu"
     from sigmapca_cli.training import machine
 
@@ -114,7 +134,4 @@ def threads_of(cfg: Any, method: Any, source: Source, before: int) -> int:
         return int(cfg.threads or before)
     if method.kind != "trained":
         return available_threads()
-    from sigmapca_cli.training import machine
-
-    # Multiplications of a step.
-    return machine.pick_threads(None, cfg.batch_size * source.p * cfg.k)
+    return pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step

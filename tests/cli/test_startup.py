@@ -30,10 +30,17 @@ def test_nothing_heavy_is_imported(arguments, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["model=pca_svd"], ["solver=newton"], ["model=lica", "solver=newton"], ["-m", "model=pca_svd,ppca"]],
+    [
+        ["model=pca_svd"],
+        ["solver=newton"],
+        ["model=lica", "solver=newton"],
+        ["-m", "model=pca_svd,ppca"],
+        ["device=cpu", "steps=20"],
+        ["-m", "device=cpu", "steps=20", "a=2,4"],
+    ],
     ids=" ".join,
 )
-def test_what_is_not_trained_is_solved_without_torch(arguments, tmp_path):
+def test_what_does_not_need_torch_does_without(arguments, tmp_path):
     data = ["data=planted", "data.n=2000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
     assert loaded(["train", *data, *arguments], ("torch", "sklearn", "matplotlib"), tmp_path) == "[]"
 

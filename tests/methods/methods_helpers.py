@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from sigmapca_cli import config
 from sigmapca_cli.methods import build
 from sigmapca_cli.training import optimizers
+from sigmapca_cli.training.schedule import rate_factor
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -80,7 +81,7 @@ def fit(cfg, x, k, steps, lr, batch=None, seed=0, W0=None, schedule="cosine"):
         loss, gradients = method.gradient(state, x[chosen], generator)
         for name in method.tangent_parameters if cfg.optimizer.tangent else ():
             gradients[name] = optimizers.tangent(gradients[name], state[name])
-        rate = lr * optimizers.rate_factor(schedule, step, steps)
+        rate = lr * rate_factor(schedule, step, steps)
         optimizer.step(parameters, gradients, slots, step + 1, rate)
         method.constrain(state)
         losses.append(loss)

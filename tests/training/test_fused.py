@@ -8,9 +8,11 @@ import torch
 
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
+from sigmapca_cli.methods.host import HostMethod, covers
 from sigmapca_cli.sources import build
-from sigmapca_cli.training import fit
-from sigmapca_cli.training.fused import FusedStep, covers
+from sigmapca_cli.training import fit, ways
+from sigmapca_cli.training.convergence import relative_gradient
+from sigmapca_cli.training.fused import FusedStep
 
 from .conftest import composed
 
@@ -29,27 +31,52 @@ CASES = [
 ]
 
 
-def trainer(*overrides):
-    cfg = job_of(composed(*BASE, "steps=60", "log_every=5", *overrides)).cfg
+def trainer(*overrides, host=True):
+    cfg = job_of(composed(*BASE, "steps=60", "log_every=5", "device=cpu", *overrides)).cfg
     source = build(cfg.data)
-    made = fit.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
+    method = ways.method_of(cfg) if host else methods.build(cfg)
+    made = fit.make_trainer(cfg, method, source, torch.device("cpu"))
     rows: list[np.ndarray] = []
     made.hooks.log = lambda steps, values: rows.append(values["loss"])
     return made, rows
 
 
+def same(first, second):
+    """The state and the convergence of two trainers, of whatever kind."""
+    # Rows are float32: centring them first or last differs in the last bits of that.
+    for name in ("W", "sigma"):
+        np.testing.assert_allclose(first.state[name], second.state[name], rtol=1e-4, atol=1e-6)
+    gradients = [relative_gradient(t.method, t.state, t.batches.source) for t in (first, second)]
+    np.testing.assert_allclose(*gradients, rtol=1e-3, atol=1e-7)
+    one, other = (t.method.result(t.state, t.batches.source.covariance()[1]) for t in (first, second))
+    for name in ("W", "sigma", "encoder", "decoder"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("overrides", CASES, ids=" ".join)
 def test_equals_the_composed_step(overrides, monkeypatch):
     fused, fused_loss = trainer(*overrides)
-    assert covers(fused.cfg, fused.method)
+    assert isinstance(fused.method, HostMethod) and covers(fused.cfg)
     fused.run()
-    plain, plain_loss = trainer(*overrides)
-    monkeypatch.setattr("sigmapca_cli.training.loop.covers", lambda cfg, method: False)
+    plain, plain_loss = trainer(*overrides, host=False)
+    monkeypatch.setattr("sigmapca_cli.training.loop.covers", lambda cfg: False)
     plain.run()
-    # Rows are float32: centring them first or last differs in the last bits of that.
-    torch.testing.assert_close(fused.state["W"], plain.state["W"], rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(fused.state["sigma"], plain.state["sigma"], rtol=1e-4, atol=1e-6)
+    assert plain.fused is None
+    same(fused, plain)
     np.testing.assert_allclose(np.array(fused_loss), np.array(plain_loss), rtol=1e-4)
+
+
+@pytest.mark.parametrize("host", [None, False], ids=["numpy", "torch"])
+@pytest.mark.parametrize("overrides", [(), ("optimizer=sgd",)], ids=" ".join)
+def test_steps_tensors_as_it_steps_arrays(overrides, host):
+    """As on a GPU, or where device=auto found none: the state is torch's."""
+    arrays, _ = trainer(*overrides)
+    arrays.run()
+    tensors, _ = trainer(*overrides, host=False)
+    tensors.fused = FusedStep([tensors.cfg], tensors.state, tensors.slots, host=host)
+    tensors.choose_step = lambda: None
+    tensors.run()
+    same(arrays, tensors)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +85,8 @@ def test_equals_the_composed_step(overrides, monkeypatch):
 def test_runs_side_by_side_equal_runs_alone(overrides):
     knobs = [("a=2", "lr=0.01"), ("a=4", "lr=0.003"), ("a=8", "lr=0.02")]
     alone = [trainer(*overrides, *knob)[0] for knob in knobs]
-    state = {n: torch.stack([t.state[n] for t in alone]) for n in alone[0].state}
-    slots = {n: torch.stack([t.slots[n] for t in alone]) for n in alone[0].slots}
+    state = {n: np.stack([t.state[n] for t in alone]) for n in alone[0].state}
+    slots = {n: np.stack([t.slots[n] for t in alone]) for n in alone[0].slots}
     together = FusedStep([t.cfg for t in alone], state, slots)
     batches = copy.copy(alone[0].batches)
     batches.centre = True
@@ -71,7 +98,7 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
         for count, batch in zip(range(1, 16), batches.epoch(0), strict=False):
             loss = single.step(*single.taken(batch), count, 0.7)
         assert float(losses[-1][r]) == pytest.approx(float(loss), rel=1e-9)
-        torch.testing.assert_close(state["W"][r], t.state["W"], rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(state["W"][r], t.state["W"], rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +108,4 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
 )
 def test_leaves_other_compositions_alone(overrides):
     made, _ = trainer(*overrides)
-    assert not covers(made.cfg, made.method)
+    assert not covers(made.cfg) and not isinstance(made.method, HostMethod)

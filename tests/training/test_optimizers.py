@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from sigmapca_cli.training.optimizers import SGD, Adam, cosine, tangent
+from sigmapca_cli.training.optimizers import SGD, Adam, tangent
+from sigmapca_cli.training.schedule import cosine
 
 torch.set_num_threads(1)
 

@@ -1,0 +1,65 @@
+"""The main method without torch: when it is taken, and that its checkpoints are those of the method with torch."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sigmapca_cli import processes
+from sigmapca_cli.job import job_of
+from sigmapca_cli.methods import method as methods
+from sigmapca_cli.methods.host import NONLINEARITIES, SIGMAS, HostMethod, covers
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training import ways
+
+from .conftest import composed
+
+DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=300")
+
+
+@pytest.mark.parametrize("nonlinearity, sigma", itertools.product(NONLINEARITIES, SIGMAS))
+def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
+    cfg = job_of(composed(*DATA, f"nonlinearity={nonlinearity}", f"sigma={sigma}", "device=cpu")).cfg
+    method = methods.build(cfg)
+    assert covers(cfg) and method.closed and method.trained == "W"
+    ours = ways.method_of(cfg)
+    assert isinstance(ours, HostMethod) and ours.parameters == method.parameters == method.tangent_parameters
+
+
+@pytest.mark.parametrize(
+    "override", ["a=auto", "sigma=batch", "sigma=trainable", "model=lica", "regularisers={symmetric: 0.1}"]
+)
+def test_the_rest_is_left_to_the_catalogue(override):
+    assert not covers(job_of(composed(*DATA, override)).cfg)
+
+
+def test_automatic_device_asks_torch_where_there_may_be_a_gpu(monkeypatch):
+    cfg = job_of(composed(*DATA)).cfg
+    for gpu in (True, False):
+        monkeypatch.setattr(ways, "may_have_gpu", lambda gpu=gpu: gpu)
+        assert ways.on_host(cfg) is not gpu
+    monkeypatch.setattr(ways, "may_have_gpu", lambda: True)
+    assert ways.on_host(job_of(composed(*DATA, "device=cpu")).cfg)
+    assert not ways.on_host(job_of(composed(*DATA, "device=cuda")).cfg)
+
+
+@pytest.mark.parametrize(
+    "nodes, expected", [(["null", "nvme0"], False), (["nvidiactl"], True), (["dxg"], True)]
+)
+def test_a_gpu_shows_in_its_device_node(nodes, expected, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.listdir", lambda folder: nodes)
+    assert processes.may_have_gpu() is expected
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert processes.may_have_gpu() is False
+
+
+def test_with_and_without_torch_the_same_run(train, monkeypatch):
+    """Where device=auto looks for a GPU and finds none, the run is torch's, and its steps are the same."""
+    alone = train(*DATA, "device=cpu")
+    monkeypatch.setattr(ways, "may_have_gpu", lambda: True)
+    asked = train(*DATA)
+    assert isinstance(asked, Run)
+    np.testing.assert_array_equal(asked.filters, alone.filters)
+    np.testing.assert_array_equal(asked.metrics["loss"], alone.metrics["loss"])
