@@ -2,12 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from sigmapca_cli.errors import InputError
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 def process_start(pid: int) -> str | None:
@@ -106,3 +112,25 @@ def blas(threads: int) -> Iterator[None]:
 
     with threadpool_limits(threads, user_api="blas"):
         yield
+
+
+def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
+    """function(item) in the order of the items, on as many threads as there are cores, a few items ahead.
+
+    Each thread makes its products alone. The threads of one product wait for each other in a loop: where other
+    programs want the same cores that takes ten times as long.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    threads = available_threads()
+    with blas(1):
+        if threads == 1:
+            yield from map(function, items)
+            return
+        coming = iter(items)
+        with ThreadPoolExecutor(threads, thread_name_prefix="mapped") as pool:
+            waiting = deque(pool.submit(function, item) for item in islice(coming, 2 * threads))
+            while waiting:
+                found = waiting.popleft().result()
+                waiting.extend(pool.submit(function, item) for item in islice(coming, 1))
+                yield found

@@ -7,10 +7,13 @@ image instead of 135 million. On bytes every number is an integer below 2^53, so
 answer in any order of summation.
 """
 
+from collections import deque
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
+from sigmapca_cli.processes import mapped
 from sigmapca_cli.sources.statistics import Moments
 
 Array = NDArray[np.float64]
@@ -27,10 +30,13 @@ def row_products(images: NDArray, patch: int, block: int = 256, G: Array | None 
     G = np.zeros((H, patch, W * C, W * C)) if G is None else G
     for start in range(0, N, block):
         flat = images[start : start + block].astype(np.float64).reshape(-1, H * W * C)
-        for u in range(H):
+
+        def one(u: int, flat: Array = flat) -> None:
             last = min(u + patch, H)
             product = flat[:, u * W * C : (u + 1) * W * C].T @ flat[:, u * W * C : last * W * C]
             G[u, : last - u] += product.reshape(W * C, last - u, W * C).transpose(1, 0, 2)
+
+        deque(mapped(one, range(H)), maxlen=0)
     return G
 
 
