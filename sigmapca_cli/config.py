@@ -91,6 +91,7 @@ class CheckpointConfig:
 CHOICES: dict[str, tuple[str, ...]] = {
     "init": ("pca", "orthogonal", "file"),
     "dtype": ("float32", "float64"),
+    "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
     "stop": ("never", "tol"),
     "if_exists": ("new", "skip", "resume", "fail"),
@@ -112,6 +113,7 @@ class Config:
     init: str = "pca"  # pca, orthogonal, or file
     init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
     dtype: str = "float32"
+    precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
     threads: int | None = None  # of torch; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
@@ -173,6 +175,9 @@ VOLATILE = (
     "device",
     "recipe",
 )
+
+# Keys that are younger than some runs: at these values a configuration is the one that it was without them.
+YOUNGER = {"precision": "highest"}
 
 GROUPS = (
     "model",

@@ -20,6 +20,14 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def set_precision(name: str) -> None:
+    """How exactly torch multiplies float32 matrices: highest, high (TF32) or medium (bfloat16), as torch names them.
+
+    It matters on GPUs; the products of the main method on a CPU are NumPy's, and exact.
+    """
+    torch.set_float32_matmul_precision(name)
+
+
 def set_threads(count: int) -> None:
     """Fix torch's number of threads; sums depend on it in the last bit, so it is stored with the run."""
     torch.set_num_threads(count)

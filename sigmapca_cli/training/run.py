@@ -103,6 +103,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
             from sigmapca_cli.training import machine
 
             machine.set_threads(threads)
+            machine.set_precision(cfg.precision)
         with (
             train_log(folder),
             RunWriter(

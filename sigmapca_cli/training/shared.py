@@ -213,6 +213,7 @@ def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) ->
         cfg = job.cfg
         work = cfg.batch_size * source.p * cfg.k // ranks.world
         machine.set_threads(pick_threads(cfg.threads, work))
+        machine.set_precision(cfg.precision)
         trainer = ranks.together(lambda: prepared(job, method, source, ranks, guard))
         if not ranks.first():
             trainer.meet()

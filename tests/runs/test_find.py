@@ -118,6 +118,11 @@ def test_found_by_configuration(root: Path) -> None:
     assert find_by_hash(root, HASH, data_hash="other") == []
 
 
+def test_a_key_that_came_later_leaves_the_hash_of_earlier_runs_alone() -> None:
+    assert config_hash({"k": 3, "precision": "highest"}) == config_hash({"k": 3})
+    assert config_hash({"k": 3, "precision": "high"}) != config_hash({"k": 3})
+
+
 def test_configuration_hash_sees_what_matters() -> None:
     config = {"a": 4.0, "model": {"name": "nlpca", "list": [1, 2]}, "threads": 1}
     same = {"threads": 8, "model": {"list": (1, 2), "name": "nlpca"}, "a": 4.0, "outputs": "/elsewhere"}

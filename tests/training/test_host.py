@@ -63,3 +63,14 @@ def test_with_and_without_torch_the_same_run(train, monkeypatch):
     assert isinstance(asked, Run)
     np.testing.assert_array_equal(asked.filters, alone.filters)
     np.testing.assert_array_equal(asked.metrics["loss"], alone.metrics["loss"])
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_precision_is_what_torch_multiplies_with(train, precision):
+    import torch
+
+    try:
+        train(*DATA, "sigma=batch", "steps=5", f"precision={precision}")  # a run that torch computes
+        assert torch.get_float32_matmul_precision() == precision
+    finally:
+        torch.set_float32_matmul_precision("highest")
