@@ -13,10 +13,10 @@ from sigmapca_cli.runs.find import FOLDER_NAME, UNREADABLE, RunSummary, age_key,
 def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = None) -> str:
     """SHA-256 (hex) of a resolved configuration in canonical JSON, without its volatile keys.
 
-    Volatile keys say where and how a run is computed, not what; one with dots is nested. Keys that came later (YOUNGER) do not
-    count at their defaults. The order of keys
-    does not count, and lists and tuples are the same; 1 and 1.0 differ, as the typed schema makes one of them
-    out of either. None takes the list that stands beside the schema.
+    Volatile keys say where and how a run is computed, not what; one with dots is nested. Keys that came later
+    (YOUNGER) do not count at their defaults. The order of keys does not count, and lists and tuples are the same; 1
+    and 1.0 differ, as the typed schema makes one of them out of either. None takes the list that stands beside the
+    schema.
     """
     config = {key: value for key, value in config.items() if key not in YOUNGER or YOUNGER[key] != value}
     text = json.dumps(
