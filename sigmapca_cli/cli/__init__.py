@@ -77,6 +77,9 @@ def program() -> None:
 
     # Imports and configurations make many objects and next to no garbage: looking for it took a sixth of the start.
     gc.set_threshold(50_000, 20, 20)
+    # Threads of one product wait for each other in a loop: a QR of 363 × 32 takes ten times as long on busy cores.
+    # What is worth threads takes them (`processes.mapped`, `processes.blas`). NumPy reads this when it is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     status: Any = 0
     try:
         main()

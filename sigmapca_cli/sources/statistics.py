@@ -1,20 +1,20 @@
 """Exact moments of data that need not fit in memory, and the questions of scale and rank asked of them."""
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import blas
+from sigmapca_cli.processes import available_threads, blas, mapped
 
 Array = NDArray[np.float64]
 
 FEW = 1000
-"""Features whose eigenvectors one thread finds sooner than two that wait for each other."""
+"""Features below which one thread finds eigenvectors sooner than two that wait for each other."""
 LARGEST, SMALLEST = 1e36, 1e-36
 """Means and scales that float32 holds with room to spare."""
 
@@ -61,14 +61,27 @@ def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
 
 
 def streamed_moments(blocks: Iterable[NDArray], diagonal: bool = False) -> Moments:
-    """Moments of all rows of an iterable of (m, p) blocks; only one block is held at a time."""
+    """Moments of all rows of an iterable of (m, p) blocks, of which only a few are held at a time."""
     total: Moments | None = None
-    for block in blocks:
-        if len(block):
-            total = merge(total, block_moments(block, diagonal))
+    some = (block for block in blocks if len(block))
+    for moments in every_block(some, diagonal):
+        total = merge(total, moments)
     if total is None:
         raise InputError("the data has no rows: give at least 2 samples")
     return total
+
+
+def every_block(blocks: Iterator[NDArray], diagonal: bool) -> Iterator[Moments]:
+    """Moments of each block, in order: threads take blocks of few features, and share the product of many."""
+    first = next(blocks, None)
+    if first is None:
+        return
+    blocks = chain([first], blocks)
+    if diagonal or first.shape[1] < FEW:
+        yield from mapped(lambda block: block_moments(block, diagonal), blocks)
+        return
+    with blas(available_threads()):
+        yield from map(block_moments, blocks)
 
 
 def constant_features(mean: Array, variance: Array) -> NDArray[np.bool_]:
@@ -122,7 +135,7 @@ def principal_axes(C: Array) -> tuple[Array, Array]:
 
     eigh leaves the sign open and builds of LAPACK differ in it: one rule makes the axes unique.
     """
-    with blas(1) if len(C) < FEW else nullcontext():
+    with blas(1 if len(C) < FEW else available_threads()):
         values, E = np.linalg.eigh(C)
     values, E = values[::-1], E[:, ::-1]
     largest = E[np.abs(E).argmax(axis=0), np.arange(len(C))]

@@ -2,8 +2,8 @@
 
 It computes what `Method.gradient`, `optimizers` and `constraints.unit_norm` compute, for the composition that runs
 for hours: the main loss with a tanh, σ by EMA or constant, unit norm, Adam or SGD. R runs on the same batches stand
-below each other as the rows of one (R·k, p) matrix, so that a sweep is the same code with larger products; only the
-Gram matrices are made run by run.
+below each other as the rows of one (R·k, p) matrix, so that a sweep starts as many operations as one run does; only
+products are made run by run, which gives each run the bits that it has alone.
 
 The arrays are NumPy's on a CPU and torch's on a GPU: the functions used here have the same names in both. At these
 sizes the time goes into starting operations, and NumPy starts one in a third of torch's time. Components are rows: what
@@ -124,10 +124,10 @@ class FusedStep:
         xp, f = self.xp, self.buffer(x.shape[0])
         y, t, h, G, q = f["y"], f["t"], f["h"], f["G"], f["q"]
         r, s = f["r"], f["s"]
-        xp.matmul(self.W, x.T, out=y)
+        self.product(self.W, x.T, y)
         if self.cfg.sigma.name == "ema":
             xp.multiply(y, y, out=q)
-            xp.matmul(q, f["mean"], out=r)
+            self.product(q, f["mean"], r)
             self.follow(r)
         xp.multiply(self.sigma, self.a, out=s)
         xp.divide(y, s, out=t)
@@ -141,22 +141,26 @@ class FusedStep:
             xp.multiply(t, G, out=t)
             xp.subtract(G, t, out=G)
         xp.multiply(G, f["2/b"], out=G)
-        xp.matmul(G, x, out=self.g)
+        self.product(G, x, self.g)
         if self.cfg.optimizer.tangent:
             # wᵀg of a component is yᵀG: a product over (k, b) in place of one over (k, p).
             xp.multiply(y, G, out=q)
-            xp.matmul(q, f["sum"], out=r)
+            self.product(q, f["sum"], r)
             xp.multiply(self.W, r, out=self.tmp)
             xp.subtract(self.g, self.tmp, out=self.g)
         self.move(count, factor)
         self.unit_norm()
         return loss
 
+    def losses(self, batch: Batch, count: int, factors: Sequence[float]) -> Array:
+        """One step of every run, (R,) or (); `factors` multiply their learning rates."""
+        return self.step(*self.taken(batch), count, factors)
+
     def unit_norm(self) -> None:
         """w_j ← w_j/‖w_j‖; a filter that is zero becomes NaN, and is reported."""
         xp, norm = self.xp, self.norm
         xp.multiply(self.W, self.W, out=self.tmp)
-        xp.matmul(self.tmp, self.ones_p, out=norm)
+        self.product(self.tmp, self.ones_p, norm)
         xp.sqrt(norm, out=norm)
         xp.divide(self.W, norm, out=self.W)
 
@@ -168,6 +172,12 @@ class FusedStep:
         xp.add(self.variance, r, out=self.variance)
         xp.add(self.variance, self.epsilon, out=self.sigma)
         xp.sqrt(self.sigma, out=self.sigma)
+
+    def product(self, left: Array, right: Array, out: Array) -> None:
+        """left·right, run by run: a product of more rows may take another route, and end in other last bits."""
+        if self.runs > 1:
+            left, out = self.by_run(left), self.by_run(out)
+        self.xp.matmul(left, right, out=out)
 
     def times_gram(self, h: Array, G: Array) -> None:
         """Gᵀ = ŷWᵀW, each run with its own Gram matrix (k, k)."""
@@ -193,36 +203,35 @@ class FusedStep:
         each = ((f["hG"] - f["hy"]) * f["1/b"]).reshape(-1)
         return each if self.runs > 1 else each[0]
 
-    def rate(self, factor: float | Sequence[float]) -> float | Array:
-        """lr · factor: a number where all runs agree, else (R·k, 1)."""
+    def rate(self, factor: float | Sequence[float], scale: float = 1.0) -> float | Array:
+        """lr · factor · scale, rounded once: a number where all runs agree, else (R·k, 1)."""
         if isinstance(factor, int | float):
             factors: Sequence[float] = [factor] * self.runs
         else:
             factors = factor
-        rates = [lr * f for lr, f in zip(self.rates, factors, strict=True)]
+        rates = [lr * f * scale for lr, f in zip(self.rates, factors, strict=True)]
         return rates[0] if len(set(rates)) == 1 else self.number(rates)
 
     def move(self, count: int, factor: float | Sequence[float]) -> None:
         """The optimizer's step on W; the same arithmetic as `optimizers.Adam` and `optimizers.SGD`."""
-        xp, rate = self.xp, self.rate(factor)
         if self.adam:
-            self.move_adam(rate, count)
+            self.move_adam(factor, count)
             return
-        velocity = self.moments[0]
+        xp, rate, velocity = self.xp, self.rate(factor), self.moments[0]
         xp.multiply(velocity, self.momentum, out=velocity)
         xp.add(velocity, self.g, out=velocity)
         xp.multiply(velocity, rate, out=self.tmp)
         xp.subtract(self.W, self.tmp, out=self.W)
 
-    def move_adam(self, rate: float | Array, count: int) -> None:
-        """Adam, `rate` a number or (R·k, 1): m̂/(√v̂ + ε) = m·√c₂/c₁ / (√v + ε·√c₂), c = 1 − βᵗ."""
-        if not self.host and isinstance(rate, float):
+    def move_adam(self, factor: float | Sequence[float], count: int) -> None:
+        """Adam: m̂/(√v̂ + ε) = m·√c₂/c₁ / (√v + ε·√c₂), c = 1 − βᵗ."""
+        if not self.host and isinstance(rate := self.rate(factor), float):
             self.adam_of_torch(rate, count)
             return
         xp, cfg = self.xp, self.cfg.optimizer
         g, tmp, (m, v), (epsilon, scale) = self.g, self.tmp, self.moments, self.now
         root = (1 - cfg.beta2**count) ** 0.5
-        rate, epsilon[...] = rate * (root / (1 - cfg.beta1**count)), cfg.epsilon * root
+        rate, epsilon[...] = self.rate(factor, root / (1 - cfg.beta1**count)), cfg.epsilon * root
         if isinstance(rate, float):
             scale[...] = rate
             rate = scale

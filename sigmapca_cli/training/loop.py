@@ -133,7 +133,8 @@ class Trainer:
         if self.fused is not None:
             self.losses.append(self.fused.step(*self.fused.taken(batch), self.step, factor))
             return
-        self.losses.append(self.composed.step(batch, self.state, self.slots, self.step, factor))
+        rate = float(self.cfg.lr) * factor
+        self.losses.append(self.composed.step(batch, self.state, self.slots, self.step, rate))
 
     def flush(self, ended: bool = False) -> None:
         """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""

@@ -5,6 +5,7 @@ One that fails or diverges leaves, and the others go on: the columns of a produc
 """
 
 import contextlib
+import copy
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,26 +30,39 @@ from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
 
-# What may differ between the members of a group; `regularisers` and the like change the equation.
-VARIED = (
-    "a",
-    "nonlinearity.a",
-    "lr",
-    "sigma.momentum",
-    "sigma.epsilon",
-    "optimizer.schedule",
-    "optimizer.momentum",
-    *(key for key in VOLATILE if key not in ("threads", "device", "recipe")),
-)
+# What may differ between the members of a group: where and how a run is computed, numbers, and the schedule.
+APART = tuple(key for key in VOLATILE if key not in ("threads", "device", "recipe"))
+NUMBERS = ("a", "nonlinearity.a", "lr")
+OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
+OF_THE_COMPOSED = ("model.alpha", "model.beta", "ordering.weight", "ordering.rho")
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
 def group_key(job: Job, method: Any) -> str | None:
-    """Jobs with equal keys can be trained side by side; None for a job that has to run alone."""
+    """Jobs with equal keys can be trained side by side; None for a job that has to run alone.
+
+    They share the batches, so that the seed is part of the key. A weight may differ where both have one: a
+    regulariser that is there or not is another equation, and so is a number in the place of a word (a=auto).
+    """
     cfg = job.cfg
-    if method.kind != "trained" or cfg.stop != "never" or not covers(cfg):
+    if method.kind != "trained" or cfg.stop != "never":
         return None
-    return config_hash({**job.plain, "log": cfg.log_every}, VARIED)
+    fused = covers(cfg)
+    plain = copy.deepcopy({**job.plain, "log": cfg.log_every})
+    for key in (*NUMBERS, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
+        blur(plain, key)
+    if not fused:
+        plain["regularisers"] = sorted(method.terms)
+    return config_hash(plain, (*APART, "optimizer.schedule"))
+
+
+def blur(plain: Any, key: str) -> None:
+    """Replace the number at a dotted key, so that any other number there is the same; words are left."""
+    *groups, name = key.split(".")
+    for group in groups:
+        plain = plain[group]
+    if isinstance(plain[name], int | float):
+        plain[name] = "number"
 
 
 def portions(members: Sequence[Any], k: int) -> list[Sequence[Any]]:
@@ -150,8 +164,8 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
     """All remaining steps of members that stand at the same step."""
     trainers = [m.trainer for m in group if m.trainer is not None]
     first = trainers[0]
-    fused = side_by_side(trainers)
-    first.batches.centre = True
+    step = side_by_side(trainers)
+    first.batches.centre = isinstance(step, FusedStep)
     savers = [
         checkpoints.Saver(m.job.cfg, m.begun.folder, m.job.hash, m.begun.source.hash)
         for m in group
@@ -166,7 +180,7 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
                 trainer.begin_epoch()
         for batch in first.batches.epoch(epoch, start):
             factors = [rate_factor(s, first.step, first.total) for s in schedules]
-            window.append(fused.step(*fused.taken(batch), first.step + 1, factors))
+            window.append(step.losses(batch, first.step + 1, factors))
             for trainer in trainers:
                 trainer.step += 1
             ended = first.position[1] == 0 or first.step == first.total
@@ -185,12 +199,17 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
                 break
 
 
-def side_by_side(trainers: list[Trainer]) -> FusedStep:
-    """One step for all; afterwards each trainer's tensors are views of the common ones."""
+def side_by_side(trainers: list[Trainer]) -> Any:
+    """One step for all; afterwards each trainer's arrays are views of the common ones."""
+    first = trainers[0]
+    if not covers(first.cfg):
+        from sigmapca_cli.training.composed import ComposedSteps
+
+        return ComposedSteps(trainers)
     if len(trainers) == 1:
-        return FusedStep([trainers[0].cfg], trainers[0].state, trainers[0].slots)
-    state = {n: stack([t.state[n] for t in trainers]) for n in trainers[0].state}
-    moments = [n for n in trainers[0].slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
+        return FusedStep([first.cfg], first.state, first.slots)
+    state = {n: stack([t.state[n] for t in trainers]) for n in first.state}
+    moments = [n for n in first.slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
     slots = {n: stack([t.slots[n] for t in trainers]) for n in moments}
     fused = FusedStep([t.cfg for t in trainers], state, slots)
     for r, trainer in enumerate(trainers):

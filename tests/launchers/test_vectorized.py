@@ -83,13 +83,14 @@ def test_what_cannot_be_grouped_runs_alone(tmp_path):
     assert "3 finished" in result.stdout
 
 
-def test_the_default_trains_side_by_side_and_k_of_16_gives_the_bits_of_single_runs(tmp_path):
-    wide = ("data=planted", "data.n=4000", "data.p=64", "data.k=16", "data.group=4", "k=16", "steps=60")
-    sigmapca(tmp_path, "train", "-m", *wide, "a=2,4,8", "threads=1")
+@pytest.mark.parametrize("k", [10, 16])
+def test_the_default_trains_side_by_side_with_the_bits_of_single_runs(k, tmp_path):
+    wide = ("data=planted", "data.n=4000", "data.p=64", "data.k=16", "data.group=4", f"k={k}", "steps=60")
+    sigmapca(tmp_path, "train", "-m", *wide, "a=2,4,8", "lr=0.01,0.005", "threads=1")
     for job in jobs(tmp_path):
         with h5py.File(job / "run.h5") as file:
-            assert file.attrs["side_by_side"] == 3
-    result = sigmapca(tmp_path, "rerun", str(jobs(tmp_path)[1]))
+            assert file.attrs["side_by_side"] == 6
+    result = sigmapca(tmp_path, "rerun", str(jobs(tmp_path)[3]))
     assert "identical" in result.stdout
 
 
