@@ -74,7 +74,8 @@ class FusedStep:
 
     def full(self, value: float, *shape: int) -> Array:
         if self.host:
-            return np.full(shape, value, self.W.dtype)
+            with np.errstate(over="ignore"):
+                return np.full(shape, value, self.W.dtype)
         return self.W.new_full(shape, value)
 
     def below(self, store: dict[str, Array], name: str) -> Array:

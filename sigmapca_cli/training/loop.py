@@ -85,7 +85,7 @@ class Trainer:
         """Train until the last step, or until a hook says that it is enough."""
         self.choose_step()
         self.batches.centre = self.fused is not None
-        with self.gathering():
+        with self.gathering(), np.errstate(all="ignore"):  # what has diverged is said by `check`
             self.all_steps()
 
     def choose_step(self) -> None:

@@ -125,7 +125,7 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
                 shown = shown or progress(group[0].trainer.total)
                 if len(group) > 1:
                     say(f"{len(group)} runs side by side")
-                with guard.noting(), blas(threads_of(group)):
+                with guard.noting(), blas(threads_of(group)), np.errstate(all="ignore"):
                     advance(group, guard, shown)
         if shown is not None:
             shown.close()

@@ -105,6 +105,7 @@ def test_a_diverging_member_leaves_the_others_alone(tmp_path):
     sweep = ("train", "-m", *SMALL, VECTORIZED, "optimizer=sgd", "lr=0.01,1e30", "a=4", "k=4")
     result = sigmapca(tmp_path, *sweep, status=1)
     assert result.stderr.count("diverged at step") == 1 and "job 1" in result.stderr
+    assert "Warning" not in result.stderr
     good, bad = jobs(tmp_path)
     with h5py.File(good / "run.h5") as file:
         assert file.attrs["status"] == "finished" and np.isfinite(file["filters"][()]).all()
