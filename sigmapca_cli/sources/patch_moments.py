@@ -24,7 +24,7 @@ def positions(length: int, patch: int, stride: int) -> int:
     return max(0, (length - patch) // stride + 1)
 
 
-def row_products(images: NDArray, patch: int, block: int = 256, G: Array | None = None) -> Array:
+def row_products(images: NDArray, patch: int, block: int = 512, G: Array | None = None) -> Array:
     """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows of W C pixels, 0 beyond the edge."""
     N, H, W, C = images.shape
     G = np.zeros((H, patch, W * C, W * C)) if G is None else G
