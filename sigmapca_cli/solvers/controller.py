@@ -8,6 +8,7 @@ import numpy as np
 
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
+from sigmapca_cli.solvers.krylov import Free
 from sigmapca_cli.solvers.stage import Point, Stage
 
 Array = np.ndarray
@@ -20,8 +21,13 @@ SUCCESS = 0.7
 """A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
 FAILURES = 4
 """Failures after which a kept Jacobian is averaged anew, over more rows."""
-STALL = 0.6
+WINDOW, STALL = 5, 0.6
 """Pairwise steps go on while five of them bring the residual to less than this fraction."""
+FREE_WINDOW, FREE_STALL = 10, 0.8
+"""The same where pairs are too many to hold J, ten steps and the norm of the angles: max |S| does not fall while one
+of 2,000 pairs is still turning, and a pairwise step costs no more than one product with J."""
+FREE_CLOSE = 0.02
+"""Largest pairwise angle at which J ≈ D is kept and corrected, if the angles are falling."""
 ESCAPE_ANGLE = 0.3
 """How far it turns away from them, radians."""
 
@@ -37,7 +43,7 @@ class Controller:
 
     pairwise: bool
     last_stage: bool = True
-    J: Array | None = None
+    J: steps.Dense | Free | None = None
     failures: int = 0
     wait: int = 0
     trust: float = steps.TRUST
@@ -47,9 +53,9 @@ class Controller:
 
     def step(self, stage: Stage, point: Point) -> Array:
         """The rotation to make from this point, on pairs i < j."""
-        self.record.append(point.relative)
-        S = jac.pack(point.S)
-        theta = self._choose(stage, point, S)
+        S, D = jac.pack(point.S), steps.preconditioner(point.H, point.K)
+        self.record.append(float(np.linalg.norm(S / D)) if stage.free else point.relative)
+        theta = self._choose(stage, point, S, D)
         self.theta, self.before = theta, S
         return theta
 
@@ -62,33 +68,49 @@ class Controller:
         """Whether a Jacobian is in use from one step to the next."""
         return self.J is not None
 
-    def _choose(self, stage: Stage, point: Point, S: Array) -> Array:
-        D = steps.preconditioner(point.H, point.K)
-        self.pairwise = self.pairwise and not self._pairwise_stalled()
-        if self.pairwise:
-            return steps.pairwise_step(S, D)
+    def _choose(self, stage: Stage, point: Point, S: Array, D: Array) -> Array:
         if self.J is not None and self.theta is not None and self.before is not None:
-            self.failures += self.record[-1] > SUCCESS * min(self.record[:-1])
-            if self.failures <= FAILURES:
-                self.J = steps.broyden(self.J, S - self.before, self.theta)
-                return steps.limited(steps.newton_step(self.J, S), 2 * CLOSE)
-            if min(self.record) > FOLD:
-                # a weak direction in which the residual has a least value but no zero: go past it
-                theta = steps.newton_step(self.J, S)
-                self.reset()
-                self.wait = 3
-                return ESCAPE_ANGLE * theta / np.abs(theta).max()
-            self.wait = 0 if stage.widen() else 3
-        J = stage.jacobian(point.R)
-        theta = steps.newton_step(J, S)
+            theta = self._corrected(stage, point, S)
+            if theta is not None:
+                return theta
+        self.pairwise = self.pairwise and not self._pairwise_stalled(stage.free)
+        if self.pairwise:
+            if stage.free and self._settling(S / D):
+                self.J, self.failures = Free(None, np.sqrt(D)), 0
+            return steps.pairwise_step(S, D)
+        J = stage.system(point)
+        theta, guarded = J.both(S)
         if self.wait == 0 and self._falling() and np.abs(theta).max() < CLOSE:
             self.J, self.failures = J, 0
             return theta
         self.J, self.wait = None, max(0, self.wait - 1)
-        return self._guarded(J, S, D)
+        return self._guarded(guarded())
 
-    def _guarded(self, J: Array, S: Array, D: Array) -> Array:
-        theta = steps.guarded_step(J, S, D)
+    def _corrected(self, stage: Stage, point: Point, S: Array) -> Array | None:
+        """The quasi-Newton step of the kept J, or what follows when it has failed; None: J is to be had anew."""
+        assert self.J is not None and self.theta is not None and self.before is not None
+        self.failures += self.record[-1] > SUCCESS * min(self.record[:-1])
+        if self.failures <= FAILURES:
+            self.J = self.J.corrected(S - self.before, self.theta)
+            return steps.limited(self.J.newton(S), 2 * CLOSE)
+        if self.pairwise:  # it was D, and that is not near enough to J
+            self.pairwise, self.J = False, None
+            return None
+        if point.relative > FOLD and min(self.record) > FOLD:
+            # a weak direction in which the residual has a least value but no zero: go past it
+            theta = self.J.newton(S)
+            self.reset()
+            self.wait = 3
+            return ESCAPE_ANGLE * theta / np.abs(theta).max()
+        self.wait = 0 if stage.widen() else 3
+        return None
+
+    def _settling(self, angles: Array) -> bool:
+        return np.abs(angles).max() < FREE_CLOSE and (
+            len(self.record) < 2 or self.record[-1] < SUCCESS * self.record[-2]
+        )
+
+    def _guarded(self, theta: Array) -> Array:
         if self.theta is not None:
             cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
             # there is no merit function to search along: steps that turn back are the sign of a radius too
@@ -102,5 +124,6 @@ class Controller:
         # Newton's
         return self.last_stage or len(self.record) < 2 or self.record[-1] < 0.9 * self.record[-2]
 
-    def _pairwise_stalled(self) -> bool:
-        return len(self.record) > 5 and self.record[-1] > STALL * self.record[-6]
+    def _pairwise_stalled(self, free: bool) -> bool:
+        window, share = (FREE_WINDOW, FREE_STALL) if free else (WINDOW, STALL)
+        return len(self.record) > window and self.record[-1] > share * self.record[-1 - window]

@@ -17,7 +17,7 @@ from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
 from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.parallel import BLOCK, total
+from sigmapca_cli.solvers.parallel import fitting, total
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
@@ -70,7 +70,7 @@ def solve(
     tol: float = 1e-5,
     max_iter: int = 200,
     threads: int | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
 ) -> NewtonResult:
     """Solve S(R) = 0 for the main loss on the components Y.
 
@@ -84,7 +84,7 @@ def solve(
     adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
     R = _check_start(start, rows.shape[1])
     with on_threads(threads):
-        return _solve(rows, R, score, adaptive, tol, max_iter, block)
+        return _solve(rows, R, score, adaptive, tol, max_iter, block or fitting(rows.shape[1]))
 
 
 def _solve(
@@ -92,12 +92,14 @@ def _solve(
 ) -> NewtonResult:
     history: list[tuple[int, int, float]] = []
     counts = [count for count in LEVELS if 2 * count <= len(Y)] + [len(Y)]
+    control = Controller(True)
     for count in counts:
         last = count == len(Y)
         stage = Stage(Y, count, score, adaptive, block)
         # a solution of a subset is only worth finding to its sampling error
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
-        control = Controller(not history, last and len(counts) > 1)
+        # pairwise steps that made do on a subset will do on more rows
+        control = Controller(not history or (stage.free and control.pairwise), last and len(counts) > 1)
         limit = max_iter if last else min(STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
     return _result(stage, R, converged, tol, history)

@@ -15,6 +15,8 @@ Array = np.ndarray
 
 BLOCK = 4096
 """Rows whose arithmetic stays in the cache."""
+ENTRIES = 1 << 16
+"""Entries of a block of wider rows."""
 TASK = 16
 """Blocks that one thread adds up by itself. A fixed number, so that the order of the sum is fixed."""
 
@@ -35,6 +37,11 @@ def threads(count: int | None) -> Iterator[None]:
                 yield
             finally:
                 _pool.reset(token)
+
+
+def fitting(k: int) -> int:
+    """Rows of k columns a block, so that the few arrays of one block stay in the cache."""
+    return BLOCK if k <= 32 else max(ENTRIES // k, 256)
 
 
 def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:

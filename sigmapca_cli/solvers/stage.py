@@ -9,8 +9,10 @@ import numpy as np
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
+from sigmapca_cli.solvers.krylov import Free
 from sigmapca_cli.solvers.moments import Moments, measure
 from sigmapca_cli.solvers.parallel import spread, total
+from sigmapca_cli.solvers.product import Product
 from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
@@ -18,6 +20,13 @@ Array = np.ndarray
 JACOBIAN_ROWS = 100_000
 """Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the
 residual."""
+PRODUCT_ROWS = 25_000
+"""The same where J is only multiplied with: rows are gone through once a product."""
+
+
+def many(k: int) -> bool:
+    """Whether k components have too many pairs to hold J."""
+    return k * (k - 1) // 2 > steps.LARGEST_EIGEN
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Stage:
     def __init__(self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
-        self.support = self._support(min(JACOBIAN_ROWS, count))
+        self.support = self._support(min(PRODUCT_ROWS if self.free else JACOBIAN_ROWS, count))
 
     def _support(self, count: int) -> Rows:
         return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
@@ -82,20 +91,28 @@ class Stage:
         H, K = jac.curvature(moments, sigma)
         return Point(R, sigma, C, jac.residual(moments, sigma), H, K, moments)
 
-    def jacobian(self, R: Array) -> Array:
-        """J at R, averaged over the supporting rows."""
-        point = self.at(R, self.support, third=True)
-        return jac.jacobian(point.moments, point.sigma, point.C)
+    @property
+    def free(self) -> bool:
+        """Whether there are too many pairs to hold J."""
+        return many(self.rows.Y.shape[1])
+
+    def system(self, point: Point) -> steps.Dense | Free:
+        """J at the point, averaged over the supporting rows: whole, or as a product where pairs are many."""
+        D = steps.preconditioner(point.H, point.K)
+        if self.free:
+            rows, adaptive = self.support, self.adaptive
+            product = Product(rows.Y, rows.C, point.R, self.score, adaptive.a, adaptive.signs, self.block)
+            return Free(product, np.sqrt(D))
+        there = self.at(point.R, self.support, third=True)
+        return steps.Dense(jac.jacobian(there.moments, there.sigma, there.C), D)
 
     def unstable(self, point: Point) -> Array | None:
-        """A direction that leaves this stationary point, if it is unstable and k small enough for the
-        spectrum."""
-        pairs = point.H.shape[0] * (point.H.shape[0] - 1) // 2
-        if pairs == 0 or pairs > steps.LARGEST_EIGEN:
+        """A direction that leaves this stationary point, if it is unstable."""
+        if len(point.H) < 2:
             return None
         # a subset, solved loosely, shows strong instability only
         bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
-        return steps.unstable_direction(self.jacobian(point.R), steps.preconditioner(point.H, point.K), bound)
+        return self.system(point).unstable(bound)
 
     def widen(self) -> bool:
         """Average the Jacobian over four times as many rows from now on; False if all are in use."""

@@ -3,6 +3,9 @@ directions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from sigmapca_cli.solvers.jacobian import pack, unpack
@@ -23,8 +26,7 @@ EIGEN_FLOOR = 0.02
 UNSTABLE = 0.05
 """A stationary point is called unstable where an eigenvalue of D^−½JD^−½ has a real part below minus this."""
 LARGEST_EIGEN = 800
-"""Pairs up to which a symmetric eigendecomposition is affordable (k = 40); beyond, a shift found by Cholesky
-serves."""
+"""Pairs up to which the whole Jacobian and its eigenvalues are affordable (k = 40); beyond, see krylov.py."""
 
 
 def preconditioner(H: Array, K: Array) -> Array:
@@ -37,12 +39,39 @@ def pairwise_step(S: Array, D: Array) -> Array:
     return np.clip(-S / D, -PAIR_CLIP, PAIR_CLIP)
 
 
-def newton_step(J: Array, S: Array) -> Array:
-    """θ = −J⁻¹S, unlimited; converges quadratically, but to unstable solutions as well."""
-    try:
-        return np.linalg.solve(J, -S)
-    except np.linalg.LinAlgError:
-        return np.full(len(J), np.inf)
+@dataclass(frozen=True)
+class Dense:
+    """The whole Jacobian J on pairs i < j, and its preconditioner D."""
+
+    J: Array
+    D: Array
+
+    def newton(self, S: Array) -> Array:
+        """θ = −J⁻¹S, unlimited; converges quadratically, but to unstable solutions as well."""
+        try:
+            return np.linalg.solve(self.J, -S)
+        except np.linalg.LinAlgError:
+            return np.full(len(S), np.inf)
+
+    def both(self, S: Array) -> tuple[Array, Callable[[], Array]]:
+        """Newton's step, and the guarded one where it is wanted."""
+        return self.newton(S), lambda: guarded_step(self.J, S, self.D)
+
+    def corrected(self, change: Array, theta: Array) -> Dense:
+        """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden 1965)."""
+        J = self.J + np.outer(change - self.J @ theta, theta) / max(float(theta @ theta), 1e-300)
+        return replace(self, J=J)
+
+    def unstable(self, bound: float) -> Array | None:
+        """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if
+        it is stable."""
+        root = np.sqrt(self.D)
+        eigenvalues, vectors = np.linalg.eig(self.J / np.outer(root, root))
+        worst = int(eigenvalues.real.argmin())
+        if eigenvalues[worst].real > -bound:
+            return None
+        direction = vectors[:, worst].real / root
+        return direction / direction[np.abs(direction).argmax()]
 
 
 def guarded_step(J: Array, S: Array, D: Array) -> Array:
@@ -54,19 +83,7 @@ def guarded_step(J: Array, S: Array, D: Array) -> Array:
     """
     root = np.sqrt(D)
     B = J / np.outer(root, root)
-    return -np.linalg.solve(_positive(B), S / root) / root
-
-
-def unstable_direction(J: Array, D: Array, bound: float = UNSTABLE) -> Array | None:
-    """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if
-    it is stable."""
-    root = np.sqrt(D)
-    eigenvalues, vectors = np.linalg.eig(J / np.outer(root, root))
-    worst = int(eigenvalues.real.argmin())
-    if eigenvalues[worst].real > -bound:
-        return None
-    direction = vectors[:, worst].real / root
-    return direction / direction[np.abs(direction).argmax()]
+    return -np.linalg.solve(positive(B), S / root) / root
 
 
 def limited(theta: Array, angle: float) -> Array:
@@ -74,30 +91,12 @@ def limited(theta: Array, angle: float) -> Array:
     return theta * (angle / max(float(np.abs(theta).max(initial=0.0)), angle))
 
 
-def broyden(J: Array, change: Array, theta: Array) -> Array:
-    """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden
-    1965)."""
-    return J + np.outer(change - J @ theta, theta) / max(float(theta @ theta), 1e-300)
-
-
-def _positive(B: Array) -> Array:
+def positive(B: Array) -> Array:
+    """B with the eigenvalues of its symmetric part replaced by their absolute values, or the floor."""
     symmetric = (B + B.T) / 2
-    if len(B) <= LARGEST_EIGEN:
-        eigenvalues, vectors = np.linalg.eigh(symmetric)
-        change = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR) - eigenvalues
-        return B + (vectors * change) @ vectors.T
-    shift = 0.0
-    while not _is_positive(symmetric, shift - EIGEN_FLOOR):
-        shift = max(2 * shift, 0.03)
-    return B + shift * np.eye(len(B))
-
-
-def _is_positive(symmetric: Array, shift: float) -> bool:
-    try:
-        np.linalg.cholesky(symmetric + shift * np.eye(len(symmetric)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    eigenvalues, vectors = np.linalg.eigh(symmetric)
+    change = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR) - eigenvalues
+    return B + (vectors * change) @ vectors.T
 
 
 def rotate(R: Array, theta: Array) -> Array:
