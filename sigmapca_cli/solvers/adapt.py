@@ -22,10 +22,10 @@ def certificate(m: Array, c: Array) -> Array:
     return (m - c) / np.maximum(np.abs(m) + np.abs(c), np.finfo(np.float64).tiny)
 
 
-def margin(iteration: int) -> float:
+def margin(iteration: int, k: int) -> float:
     """By how much another choice must be better: grows, so that the choices settle and the iteration can
-    converge."""
-    return 0.01 * 1.25 ** max(0, iteration - 5)
+    converge, but not before k components from a random start have some shape to choose by."""
+    return 0.01 * 1.25 ** max(0, iteration - max(5, 2 * k // 5))
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Adaptive:
             scores.append(certificate(moments.m, moments.c))
         heavy = self.a == CANDIDATES[0]
         gain = np.where(heavy, scores[1] - scores[0], scores[0] - scores[1])
-        switch = gain > margin(iteration)
+        switch = gain > margin(iteration, len(self.a))
         self.a = np.where(switch, np.where(heavy, CANDIDATES[1], CANDIDATES[0]), self.a)
         return bool(switch.any())
 
     def _update_signs(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
         moments = measure(Y, M, score, self.a)
         gap = self.signs * certificate(moments.m, moments.c)
-        switch = gap < (0.0 if iteration == 0 else -margin(iteration))
+        switch = gap < (0.0 if iteration == 0 else -margin(iteration, len(self.a)))
         self.signs = np.where(switch, -self.signs, self.signs)
         return bool(switch.any())

@@ -63,6 +63,11 @@ class Controller:
         """Forget the record: the equations themselves have changed."""
         self.record, self.J, self.theta, self.trust = [], None, None, steps.TRUST
 
+    def restart(self) -> None:
+        """Begin anew, with pairwise steps."""
+        self.reset()
+        self.pairwise, self.wait, self.failures = True, 0, 0
+
     @property
     def kept(self) -> bool:
         """Whether a Jacobian is in use from one step to the next."""

@@ -115,10 +115,11 @@ def _run(
 ) -> tuple[Array, bool]:
     """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
     best, best_value, escapes = R, np.inf, 0 if control.last_stage else ESCAPES
+    chosen, renewals = 0, escapes
     while True:
         iteration = len(history)
         point = stage.at(R)
-        if not control.kept and stage.adapt(R, point.sigma, iteration):
+        if not control.kept and stage.adapt(R, point.sigma, iteration - chosen):
             control.reset()
             best_value = np.inf
             point = stage.at(R)
@@ -126,6 +127,11 @@ def _run(
         history.append((iteration, stage.count, point.relative))
         if value < best_value:
             best, best_value = R, value
+        if value <= tol and renewals > 0 and stage.adapt(R, point.sigma, 1):
+            # what was chosen far from here, and then held to, is not what these components want
+            renewals, chosen, best_value = renewals - 1, iteration, np.inf
+            control.restart()
+            continue
         if value <= tol and escapes > 0 and (direction := stage.unstable(point)) is not None:
             escapes, best_value = escapes - 1, np.inf
             R = steps.rotate(R, ESCAPE_ANGLE * direction)
