@@ -47,6 +47,7 @@ class Controller:
     failures: int = 0
     wait: int = 0
     trust: float = steps.TRUST
+    guarded: bool = False
     theta: Array | None = None
     before: Array | None = None
     record: list[float] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Controller:
     def reset(self) -> None:
         """Forget the record: the equations themselves have changed."""
         self.record, self.J, self.theta, self.trust = [], None, None, steps.TRUST
+        self.guarded = False
 
     def restart(self) -> None:
         """Begin anew, with pairwise steps."""
@@ -83,12 +85,14 @@ class Controller:
             if stage.free and self._settling(S / D):
                 self.J, self.failures = Free(None, np.sqrt(D)), 0
             return steps.pairwise_step(S, D)
+        if stage.free and self.guarded and self.record[-1] > self.record[-2]:
+            stage.widen()  # a weak direction is the first to suffer from a J of fewer rows than S
         J = stage.system(point)
         theta, guarded = J.both(S)
         if self.wait == 0 and self._falling() and np.abs(theta).max() < CLOSE:
             self.J, self.failures = J, 0
             return theta
-        self.J, self.wait = None, max(0, self.wait - 1)
+        self.J, self.wait, self.guarded = None, max(0, self.wait - 1), True
         return self._guarded(guarded())
 
     def _corrected(self, stage: Stage, point: Point, S: Array) -> Array | None:
