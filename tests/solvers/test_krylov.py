@@ -79,7 +79,7 @@ def test_product_equals_the_whole_jacobian_and_finite_differences(signs):
 def test_steps_in_a_krylov_space_are_those_of_the_whole_jacobian():
     """Where the space is as large as it may get for so few pairs: to rounding error, or the accuracy asked for."""
     given = small()
-    Y, C, R, score, a, signs = given
+    Y, _, R, score, a, signs = given
     point = Stage(Y, len(Y), score, Adaptive(a, signs, False, False), 500).at(R)
     D, S = steps.preconditioner(point.H, point.K), jac.pack(point.S)
     product = Product(*given)
