@@ -76,7 +76,8 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.config import DataConfig
 
-    source = build(DataConfig(name="planted", n=n, p=p, k=k, standardise="none"))
+    group = max(3, k // 8)  # variances halve from group to group: the last must stand above the noise
+    source = build(DataConfig(name="planted", n=n, p=p, k=k, group=group, standardise="none"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "x.npy", np.concatenate(list(source.blocks())))
