@@ -95,12 +95,14 @@ def _solve(
     control = Controller(True)
     for count in counts:
         last = count == len(Y)
-        stage = Stage(Y, count, score, adaptive, block)
+        stage = Stage(Y, count, score, adaptive, block, control.pairwise)
         # a solution of a subset is only worth finding to its sampling error
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
         # pairwise steps that made do on a subset will do on more rows
         control = Controller(not history or (stage.free and control.pairwise), last and len(counts) > 1)
-        limit = max_iter if last else min(STAGE_LIMIT, max_iter // 2)
+        # many components spend cheap pairwise steps by the dozen: each of their stages has its own count
+        spent = len(history) if stage.free else 0
+        limit = max_iter if last else min(spent + STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
     return _result(stage, R, converged, tol, history)
 

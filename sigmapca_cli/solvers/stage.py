@@ -71,12 +71,17 @@ class Rows:
 
 
 class Stage:
-    """One number of rows, solved to one tolerance."""
+    """One number of rows, solved to one tolerance.
 
-    def __init__(self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int) -> None:
+    independent: whether pairwise steps have done so far, so that a J of few rows will do.
+    """
+
+    def __init__(
+        self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int, independent: bool = True
+    ) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
-        self.support = self._support(min(PRODUCT_ROWS if self.free else JACOBIAN_ROWS, count))
+        self.support = self._support(min(PRODUCT_ROWS if self.free and independent else JACOBIAN_ROWS, count))
 
     def _support(self, count: int) -> Rows:
         return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
