@@ -106,8 +106,9 @@ class Controller:
             self.pairwise, self.J = False, None
             return None
         if point.relative > FOLD and min(self.record) > FOLD:
-            # a weak direction in which the residual has a least value but no zero: go past it
-            theta = self.J.newton(S)
+            # a weak direction in which the residual has a least value but no zero: go past it, as the flow
+            # θ' = −S does; Newton's step leads back into it from one of its sides
+            theta = stage.system(point).both(S)[1]()
             self.reset()
             self.wait = 3
             return ESCAPE_ANGLE * theta / np.abs(theta).max()

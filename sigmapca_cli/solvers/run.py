@@ -28,9 +28,15 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
     """The solution of a resolved configuration with solver=newton, and how it was found.
 
     InputError for a model that is not the main loss without ordering: the solver knows no other equation.
+    init=file starts from the filters of that file; any other init from the PCA solution.
     """
     if problem := refusal(cfg):
         raise InputError(problem)
+    start = None
+    if cfg.init == "file":
+        from sigmapca_cli.training.start import from_file
+
+        start = from_file(cfg.init_file, source.p, cfg.k)
     if cfg.model.family == "linear_ica":
         return lica_fit(source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads)
     name = cfg.nonlinearity.name
@@ -44,6 +50,7 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
         max_iter=cfg.solver.max_iterations,
         threads=cfg.threads,
         polish=cfg.solver.polish,
+        start=start,
     )
 
 
@@ -58,15 +65,18 @@ def newton_fit(
     max_iter: int = 200,
     threads: int | None = None,
     polish: bool = False,
+    start: Array | None = None,
 ) -> tuple[Solution, Facts]:
     """W = P·R that solves the main loss on the source; started at the PCA solution, so equal on every call.
 
+    start (p, k): filters to start from instead, taken to the nearest orthonormal ones in the span of P.
     Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of
     the solver. With polish, W then leaves the span of P for the stationary point of the whole gradient (see
     polish.py).
     """
     P, Y, C, notes = project(source, k)
-    result = solve(Y, None, a, nonlinearity, derivative, tol=tol, max_iter=max_iter, threads=threads)
+    R = None if start is None else nearest_rotation(P, start)
+    result = solve(Y, None, a, nonlinearity, derivative, R, tol=tol, max_iter=max_iter, threads=threads)
     facts = _facts(result, notes)
     W = P @ result.R
     if polish:
@@ -75,6 +85,13 @@ def newton_fit(
         W, more = leave_subspace(W, C, source, result, nonlinearity, derivative, count=threads)
         facts.update(more)
     return finalise(W, C, each={"a": result.a}), facts
+
+
+def nearest_rotation(P: Array, W: Array) -> Array:
+    """The orthogonal R (k, k) for which P·R is nearest to the filters W (p, k), each taken to unit norm."""
+    W = W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(np.float64).tiny)
+    U, _, Vt = np.linalg.svd(P.T @ W)
+    return U @ Vt
 
 
 def lica_fit(
@@ -134,6 +151,8 @@ def refusal(cfg: Any) -> str | None:
         return "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
     if cfg.regularisers:
         return "solver=newton knows no regularisers; drop them, or use solver=stochastic"
+    if cfg.init == "file" and cfg.model.family == "linear_ica":
+        return "solver=newton starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
     if cfg.sigma.name not in ("batch", "ema", "data"):
         return f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
     h = cfg.nonlinearity

@@ -7,7 +7,7 @@ from sklearn.decomposition import FastICA
 
 from sigmapca_cli import sources
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.solvers.run import lica_fit, newton_fit
+from sigmapca_cli.solvers.run import lica_fit, nearest_rotation, newton_fit
 from sigmapca_cli.sources.config import DataConfig
 
 
@@ -50,3 +50,19 @@ def test_linear_ica_equals_fastica(kind):
 def test_too_many_components_are_refused():
     with pytest.raises(InputError, match="between 1 and 20"):
         newton_fit(planted("laplace"), 21)
+
+
+def test_a_start_is_taken_to_the_nearest_orthonormal_filters():
+    """Filters of another scale, slightly oblique, partly outside the span: the same answer, sooner."""
+    source = planted("laplace")
+    P = source.principal_axes()[1][:, :8]
+    rng = np.random.default_rng(2)
+    W = source.truth.filters * rng.uniform(0.5, 2, 8) + 0.02 * rng.normal(size=(20, 8))
+    R = nearest_rotation(P, W)
+    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-12)
+    assert matched(P @ R, source.truth.filters).min() > 0.98
+    np.testing.assert_allclose(nearest_rotation(P, P @ R), R, atol=1e-12)
+    near, facts = newton_fit(source, 8, 4.0, tol=1e-6, start=W)
+    far, from_pca = newton_fit(source, 8, 4.0, tol=1e-6)
+    assert facts["converged"] and facts["iterations"] < from_pca["iterations"]
+    assert matched(near.W, far.W).min() > 0.9999

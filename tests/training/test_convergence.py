@@ -7,6 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build, constraints
 from sigmapca_cli.training.convergence import effective_gradient, relative_gradient
 
@@ -127,3 +128,14 @@ def test_a_small_gradient_at_the_start_is_no_convergence(train):
     # The principal axes are a stationary point, of the wrong kind: their gradient is small before any step.
     run = train("data=planted", "k=12", "steps=1", "lr=1e-9")
     assert run.evaluation["relative_gradient"] < 0.02 and not run.evaluation["converged"]
+
+
+def test_newton_heeds_the_file_to_start_from(train):
+    """One iteration looks at the start and at nothing else."""
+    given = (*DATA, "a=4", "solver=newton")
+    first, cut = train(*given), train(*given, "solver.max_iterations=1")
+    again = train(*given, "solver.max_iterations=1", "init=file", f"init_file={first.path}")
+    assert first.attrs["converged"] and again.attrs["converged"] and not cut.attrs["converged"]
+    assert np.abs((first.filters * again.filters).sum(0)).min() > 0.9999
+    with pytest.raises(InputError, match="drop init=file"):
+        train(*DATA, "model=lica", "solver=newton", "init=file", f"init_file={first.path}")

@@ -1,0 +1,55 @@
+"""Which step comes next, on equations whose every root is known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.solvers import steps
+from sigmapca_cli.solvers.controller import Controller
+from sigmapca_cli.solvers.newton import _run
+
+ROOT = -0.8
+
+
+class Bottleneck:
+    """One pair, at the angle t: S = ((t − place)² + depth)(t + 0.8), least at place without being zero there."""
+
+    count = 0
+
+    def __init__(self, depth, place):
+        self.depth, self.place = depth, place
+
+    def angle(self, R):
+        return np.arctan2(R[1, 0], R[0, 0])
+
+    def at(self, R):
+        t = self.angle(R)
+        S = ((t - self.place) ** 2 + self.depth) * (t - ROOT)
+        one = np.array([[0.0, 1.0], [1.0, 0.0]])
+        return SimpleNamespace(
+            R=R, S=np.array([[0, S], [-S, 0]]), H=one, K=one, sigma=np.ones(2), relative=abs(S)
+        )
+
+    def jacobian(self, R):
+        u = self.angle(R) - self.place
+        return np.array([[2 * u * (self.angle(R) - ROOT) + u**2 + self.depth]])
+
+    def adapt(self, R, sigma, iteration):
+        return False
+
+    def unstable(self, point):
+        return None
+
+    def widen(self):
+        return False
+
+
+@pytest.mark.parametrize("depth", [2e-4, 3e-4, 5e-4, 7e-4, 1e-3, 1e-2])
+def test_a_least_residual_that_is_no_root_is_passed(depth):
+    """Newton's step from behind the bottleneck leads back: with it, some of these went round for 100 iterations."""
+    for place in np.arange(-6, 5) / 20:
+        stage, history = Bottleneck(depth, place), []
+        start = steps.rotate(np.eye(2), np.array([0.4]))
+        R, converged = _run(stage, start, 1e-6, 40, history, Controller(False))
+        assert converged and abs(stage.angle(R) - ROOT) < 1e-4, (place, len(history))
