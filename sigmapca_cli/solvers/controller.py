@@ -16,7 +16,8 @@ Array = np.ndarray
 CLOSE = 0.05
 """Largest angle of an unlimited Newton step that is tried, radians."""
 FOLD = 1e-4
-"""Relative residual at which quasi-Newton steps that fail have met a fold rather than an inexact Jacobian."""
+"""Relative residual at which quasi-Newton steps that fail have met a fold; below, the Jacobian may be inexact, until it
+is averaged over all rows."""
 SUCCESS = 0.7
 """A quasi-Newton step that does not bring the least residual so far to less than this fraction has failed."""
 FAILURES = 4
@@ -105,14 +106,15 @@ class Controller:
         if self.pairwise:  # it was D, and that is not near enough to J
             self.pairwise, self.J = False, None
             return None
-        if point.relative > FOLD and min(self.record) > FOLD:
+        folded = point.relative > FOLD and min(self.record) > FOLD
+        if folded or not stage.widen():
             # a weak direction in which the residual has a least value but no zero: go past it, as the flow
             # θ' = −S does; Newton's step leads back into it from one of its sides
             theta = stage.system(point).both(S)[1]()
             self.reset()
             self.wait = 3
             return ESCAPE_ANGLE * theta / np.abs(theta).max()
-        self.wait = 0 if stage.widen() else 3
+        self.wait = 0
         return None
 
     def _settling(self, angles: Array) -> bool:

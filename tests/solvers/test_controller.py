@@ -53,3 +53,10 @@ def test_a_least_residual_that_is_no_root_is_passed(depth):
         start = steps.rotate(np.eye(2), np.array([0.4]))
         R, converged = _run(stage, start, 1e-6, 40, history, Controller(False))
         assert converged and abs(stage.angle(R) - ROOT) < 1e-4, (place, len(history))
+
+
+def test_a_least_residual_below_the_bound_of_folds_is_passed_once_all_rows_are_in_the_jacobian():
+    """Residual 4e-5 at the bottleneck, above the tolerance."""
+    stage, history = Bottleneck(5e-5, 0.0), []
+    R, converged = _run(stage, steps.rotate(np.eye(2), np.array([0.4])), 1e-6, 40, history, Controller(False))
+    assert converged and abs(stage.angle(R) - ROOT) < 1e-4
