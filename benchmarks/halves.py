@@ -62,11 +62,12 @@ def table(name: str, k: int) -> None:
         f"{name}, k = {k}: linear PCA {agreement(P, Q).mean:.3f}, linear ICA {ica:.3f}; span {span.mean():.3f}"
         f" (least cosine {span[-1]:.2f})"
     )
+    anchors = [solve(Y, a=ANCHOR) for _, Y in halves]
+    print(f"a = 10 from PCA: {same(halves, anchors)}")
     print("a | from PCA (iterations) | from a = 10 | odd half from the even half's answer")
-    anchors = [solve(Y, a=ANCHOR).R for _, Y in halves]
     for a in SCALES:
         own = [solve(Y, a=a) for _, Y in halves]
-        later = [solve(Y, a=a, start=R) for (_, Y), R in zip(halves, anchors, strict=True)]
+        later = [solve(Y, a=a, start=first.R) for (_, Y), first in zip(halves, anchors, strict=True)]
         moved = solve(Z, a=a, start=nearest_rotation(Q, P @ own[0].R))
         print(
             f"{a:g} | {same(halves, own)} | {same(halves, later)} | {same(halves, [own[0], moved])}",

@@ -15,7 +15,7 @@ ROOT = -0.8
 class Bottleneck:
     """One pair, at the angle t: S = ((t − place)² + depth)(t + 0.8), least at place without being zero there."""
 
-    count = 0
+    count, free = 0, False
 
     def __init__(self, depth, place):
         self.depth, self.place = depth, place
@@ -31,9 +31,10 @@ class Bottleneck:
             R=R, S=np.array([[0, S], [-S, 0]]), H=one, K=one, sigma=np.ones(2), relative=abs(S)
         )
 
-    def jacobian(self, R):
-        u = self.angle(R) - self.place
-        return np.array([[2 * u * (self.angle(R) - ROOT) + u**2 + self.depth]])
+    def system(self, point):
+        u = self.angle(point.R) - self.place
+        J = np.array([[2 * u * (self.angle(point.R) - ROOT) + u**2 + self.depth]])
+        return steps.Dense(J, np.ones(1))
 
     def adapt(self, R, sigma, iteration):
         return False
