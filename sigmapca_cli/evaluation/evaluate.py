@@ -4,7 +4,6 @@ over blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation import chance, metrics
 from sigmapca_cli.evaluation.metrics import LOG_COSH_OF_GAUSSIAN, Array, log_cosh
-from sigmapca_cli.processes import mapped
+from sigmapca_cli.processes import blas
 
 Metrics = dict[str, Any]
 BLOCK = 2048  # rows whose arithmetic stays in the cache
@@ -64,26 +63,25 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     A32 = A.astype(np.float32)
     shift = offset.astype(np.float32)
 
-    def part(start: int, x: Array) -> tuple[Array, Array, Array | float]:
-        """Sums over one block, the rows from `start` on.
-
-        The rows are float32: float64 would cost twice the time and add no digit that they have. Only the sums over
-        blocks need it.
-        """
-        z = x @ A32
-        z -= shift
-        cross = 0.0 if sources is None else z.T @ (sources[start : start + len(z)] - centre)
-        ones = np.ones(len(z), np.float32)
-        cosh = ones @ log_cosh(z)
-        z *= z
-        z *= z
-        return ones @ z, cosh, cross
-
     fourth, cosh = np.zeros(B.shape[1]), np.zeros(B.shape[1])
     cross: Any = 0.0
-    n = source.n
-    for fourths, coshes, crosses in mapped(lambda block: part(*block), numbered(source.blocks(BLOCK))):
-        fourth, cosh, cross = fourth + fourths, cosh + coshes, cross + crosses
+    n = 0
+    with blas(
+        1
+    ):  # threads gain nothing on blocks that stay in the cache, and wait for each other on busy cores
+        for x in source.blocks(BLOCK):
+            # The rows are float32: float64 would cost twice the time and add no digit that they have. Only the sums
+            # over blocks need it.
+            z = x @ A32
+            z -= shift
+            if sources is not None:
+                cross = cross + z.T @ (sources[n : n + len(z)] - centre)
+            ones = np.ones(len(z), np.float32)
+            cosh += ones @ log_cosh(z)
+            z *= z
+            z *= z
+            fourth += ones @ z
+            n += len(z)
     result: Metrics = {
         "kurtosis": np.where(alive, fourth / n - 3, 0.0),
         "negentropy": np.where(alive, (cosh / n - LOG_COSH_OF_GAUSSIAN) ** 2, 0.0),
@@ -91,14 +89,6 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     if sources is not None:
         result["_similarity"] = np.minimum(np.abs(cross) / n / np.where(spread > 0, spread, 1.0), 1.0)
     return result
-
-
-def numbered(blocks: Iterable[Array]) -> Iterator[tuple[int, Array]]:
-    """Each block with the number of its first row."""
-    start = 0
-    for block in blocks:
-        yield start, block
-        start += len(block)
 
 
 def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | None) -> Metrics:
