@@ -50,6 +50,7 @@ class VectorizedLauncher(Launcher):
         setup_globals()
         composed = [self.compose(list(o), initial_job_idx + i) for i, o in enumerate(job_overrides)]
         groups, alone = self.grouped(composed)
+        self.known: tuple[str, Any] = ("", None)  # the data of the last group: most sweeps have but one
         for members in groups:
             with Guard() as guard:
                 self.run_group(members, guard)
@@ -61,6 +62,7 @@ class VectorizedLauncher(Launcher):
                 job_dir_key="hydra.sweep.dir",
                 job_subdir_key="hydra.sweep.subdir",
             )
+        self.known = ("", None)
         return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in composed]
 
     def compose(self, overrides: list[str], number: int) -> Any:
@@ -106,11 +108,10 @@ class VectorizedLauncher(Launcher):
         """Train one group, then announce and note the failures in it."""
         from sigmapca_cli.cli.sweeps import announce, note
         from sigmapca_cli.errors import Stopped
-        from sigmapca_cli.sources import build
         from sigmapca_cli.training.together import train_together
 
         try:
-            source = build(members[0][1].cfg.data)
+            source = self.source_of(members[0][1])
             ended = train_together([job for _, job, _ in members], source, guard)
         except Stopped as problem:
             raise SystemExit(problem.exit_status) from None
@@ -123,6 +124,17 @@ class VectorizedLauncher(Launcher):
             if member.problem is not None:
                 note(folder, str(member.problem), job.overrides)
                 announce(number, str(member.problem))
+
+    def source_of(self, job: Any) -> Any:
+        """The data of a job, kept for the next group where that has the same."""
+        from sigmapca_cli.runs.identity import config_hash
+        from sigmapca_cli.sources import build
+
+        key = config_hash({"data": job.plain["data"]}, ())
+        if key != self.known[0]:
+            self.known = ("", None)  # let go of the last first: both together may not fit
+            self.known = (key, build(job.cfg.data))
+        return self.known[1]
 
 
 def folder_of(config: Any) -> Path:

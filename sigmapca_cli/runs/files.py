@@ -15,6 +15,7 @@ import hashlib
 import io
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +104,8 @@ def _umask() -> int:
 
 def build(fill: Callable[[h5py.File], str | None]) -> bytes:
     """The bytes of an HDF5 file that `fill` writes, sealed with the note that it returns."""
-    with h5py.File("memory", "w", driver="core", backing_store=False) as file:
+    # A name of its own for each thread: HDF5 does not open one name twice, though it is no file.
+    with h5py.File(f"memory {threading.get_ident()}", "w", driver="core", backing_store=False) as file:
         note = fill(file)
         file.flush()
         return sealed(file.id.get_file_image(), note or "")

@@ -7,6 +7,7 @@ One that fails or diverges leaves, and the others go on: the columns of a produc
 import contextlib
 import copy
 import logging
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,15 @@ from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods.host import covers
-from sigmapca_cli.processes import blas
+from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.training import checkpoints, fit
-from sigmapca_cli.training.arrays import as_numpy, stack
-from sigmapca_cli.training.fused import FusedStep
+from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.loop import Trainer
 from sigmapca_cli.training.progress import progress, say
 from sigmapca_cli.training.run import Work, complete, opened, speaking
 from sigmapca_cli.training.schedule import rate_factor
+from sigmapca_cli.training.side_by_side import side_by_side
 from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
@@ -129,13 +130,17 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
                     advance(group, guard, shown)
         if shown is not None:
             shown.close()
-        for member in members:
-            if member.active:
-                with member.own():
-                    assert member.begun is not None and member.trainer is not None
-                    solved = fit.conclude(member.trainer, source)
-                    complete(member.begun, *solved, attrs={"side_by_side": len(members)})
+        ready = [m for m in members if m.active]
+        deque(mapped(lambda member: finish(member, source, len(members)), ready), maxlen=0)
     return members
+
+
+def finish(member: Member, source: Any, count: int) -> None:
+    """Evaluate what a member has come to, and write it."""
+    with member.own():
+        assert member.begun is not None and member.trainer is not None
+        solved = fit.conclude(member.trainer, source)
+        complete(member.begun, *solved, attrs={"side_by_side": count})
 
 
 def begin(member: Member, source: Any) -> None:
@@ -164,8 +169,14 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
     """All remaining steps of members that stand at the same step."""
     trainers = [m.trainer for m in group if m.trainer is not None]
     first = trainers[0]
-    step = side_by_side(trainers)
-    first.batches.centre = isinstance(step, FusedStep)
+    first.batches.centre = covers(first.cfg)
+    with side_by_side(trainers) as step:
+        all_steps(step, group, trainers, guard, shown)
+
+
+def all_steps(step: Any, group: list[Member], trainers: list[Trainer], guard: Guard, shown: Any) -> None:
+    """Epoch after epoch, with everything that hangs on each run's loop."""
+    first = trainers[0]
     savers = [
         checkpoints.Saver(m.job.cfg, m.begun.folder, m.job.hash, m.begun.source.hash)
         for m in group
@@ -197,25 +208,6 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
                         fit.save(member.trainer, member.begun.writer, saver)
             if first.step == first.total:
                 break
-
-
-def side_by_side(trainers: list[Trainer]) -> Any:
-    """One step for all; afterwards each trainer's arrays are views of the common ones."""
-    first = trainers[0]
-    if not covers(first.cfg):
-        from sigmapca_cli.training.composed import ComposedSteps
-
-        return ComposedSteps(trainers)
-    if len(trainers) == 1:
-        return FusedStep([first.cfg], first.state, first.slots)
-    state = {n: stack([t.state[n] for t in trainers]) for n in first.state}
-    moments = [n for n in first.slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
-    slots = {n: stack([t.slots[n] for t in trainers]) for n in moments}
-    fused = FusedStep([t.cfg for t in trainers], state, slots)
-    for r, trainer in enumerate(trainers):
-        trainer.state = {n: value[r] for n, value in state.items()}
-        trainer.slots |= {n: value[r] for n, value in slots.items()}
-    return fused
 
 
 def hand_out(window: list[Any], trainers: list[Trainer]) -> None:

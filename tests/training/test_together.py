@@ -11,8 +11,9 @@ from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import fit, ways
+from sigmapca_cli.training import side_by_side as sides
 from sigmapca_cli.training.schedule import rate_factor
-from sigmapca_cli.training.together import group_key, side_by_side
+from sigmapca_cli.training.together import group_key
 
 from .conftest import composed
 
@@ -51,11 +52,7 @@ def factor(trainer, step):
     return rate_factor(trainer.cfg.optimizer.schedule, step, trainer.total)
 
 
-def same(jobs, steps=25):
-    """That steps side by side are steps alone: losses, states and optimizer."""
-    assert len({group_key(j, ways.method_of(j.cfg)) for j in jobs}) == 1
-    alone, together = trainers(*jobs), trainers(*jobs)
-    step = side_by_side(together)
+def compare(step, alone, together, steps):
     for trainer in alone:
         trainer.choose_step()
         trainer.batches.centre = trainer.fused is not None
@@ -67,6 +64,14 @@ def same(jobs, steps=25):
         for trainer, loss in zip(alone, losses, strict=True):
             trainer.advance(batch)
             np.testing.assert_allclose(float(loss), float(trainer.losses[-1]), rtol=1e-6, equal_nan=True)
+
+
+def same(jobs, steps=25):
+    """That steps side by side are steps alone: losses, states and optimizer."""
+    assert len({group_key(j, ways.method_of(j.cfg)) for j in jobs}) == 1
+    alone, together = trainers(*jobs), trainers(*jobs)
+    with sides.side_by_side(together) as step:
+        compare(step, alone, together, steps)
     for one, other in zip(alone, together, strict=True):
         assert set(one.state) == set(other.state) and set(one.slots) == set(other.slots)
         for group in ("state", "slots"):
@@ -78,6 +83,14 @@ def same(jobs, steps=25):
 @pytest.mark.parametrize("name", TRAINED)
 def test_every_method_side_by_side_is_the_method_alone(name):
     jobs = [job(f"model={name}", "lr=0.01", "a=2"), job(f"model={name}", "lr=0.003", "a=5")]
+    same(jobs)
+
+
+def test_parts_on_several_cores_are_the_runs_alone(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    jobs = [job(f"a={a}", f"lr={lr}") for a in (2, 3, 5, 8, 10) for lr in (0.01, 0.003)]
+    with sides.side_by_side(trainers(*jobs)) as step:
+        assert isinstance(step, sides.Threads) and [part.runs for part in step.parts] == [4, 3, 3]
     same(jobs)
 
 
@@ -109,10 +122,10 @@ def test_a_checkpoint_of_a_member_is_that_of_a_run_alone():
     jobs = [job("ordering=nested_dropout", f"lr={lr}") for lr in (0.01, 0.003)]
     alone, together = trainers(jobs[0]), trainers(*jobs)
     assert isinstance(alone[0].method, methods.Method)
-    step = side_by_side(together)
     alone[0].choose_step()
-    for count, batch in zip(range(5), alone[0].batches.epoch(0), strict=False):
-        step.losses(batch, count + 1, [1.0, 1.0])
-        alone[0].advance(batch)
+    with sides.side_by_side(together) as step:
+        for count, batch in zip(range(5), alone[0].batches.epoch(0), strict=False):
+            step.losses(batch, count + 1, [1.0, 1.0])
+            alone[0].advance(batch)
     state = alone[0].generator.get_state()
     assert all(torch.equal(t.generator.get_state(), state) for t in together)
