@@ -196,6 +196,7 @@ def halves() -> Row:
         "FastICA": ["model=fastica", "model.tolerance=1e-4", "model.max_iter=200"],  # scikit-learn's own
         "stochastic, a=4": ["a=4", "epochs=6"],
         "stochastic, a=2": ["a=2", "epochs=6"],
+        "newton, a=8": ["a=8", "solver=newton"],
         "newton, a=4": ["a=4", "solver=newton"],
         "newton, a=2": ["a=2", "solver=newton"],
     }

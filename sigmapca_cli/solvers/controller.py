@@ -39,7 +39,7 @@ class Controller:
 
     Guarded steps, each with a new Jacobian, make for a stable solution. Once Newton's step is short, one
     Jacobian, averaged over part of the rows, is kept and corrected by Broyden's rank-one updates from the
-    residuals of all rows.
+    residuals of all rows. `turned` is how far each pair has turned in all, radians.
     """
 
     pairwise: bool
@@ -52,13 +52,14 @@ class Controller:
     theta: Array | None = None
     before: Array | None = None
     record: list[float] = field(default_factory=list)
+    turned: Array | float = 0.0
 
     def step(self, stage: Stage, point: Point) -> Array:
         """The rotation to make from this point, on pairs i < j."""
         S, D = jac.pack(point.S), steps.preconditioner(point.H, point.K)
         self.record.append(float(np.linalg.norm(S / D)) if stage.free else point.relative)
         theta = self._choose(stage, point, S, D)
-        self.theta, self.before = theta, S
+        self.theta, self.before, self.turned = theta, S, self.turned + theta
         return theta
 
     def reset(self) -> None:

@@ -40,8 +40,8 @@ class NewtonResult:
 
     residual: max |S_ij| on all rows; relative_residual: the same over the mean of |m_j| + |c_j|, free of the size of φ;
     history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature,
-    diagonal 0, and H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; notes:
-    what a user must know.
+    diagonal 0, and H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; order (k,):
+    which column of the iteration became which; notes: what a user must know.
     """
 
     R: Array
@@ -57,6 +57,7 @@ class NewtonResult:
     H_error: Array
     m: Array
     c: Array
+    order: Array
     notes: list[str] = field(default_factory=list)
 
 
@@ -104,7 +105,10 @@ def _solve(
         spent = len(history) if stage.free else 0
         limit = max_iter if last else min(spent + STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
-    return _result(stage, R, converged, tol, history)
+    result = _result(stage, R, converged, tol, history)
+    if not converged and (note := _turning(control.turned, result.order)):
+        result.notes.append(note)
+    return result
 
 
 def _run(
@@ -172,6 +176,7 @@ def _result(
         H_error=H_error,
         m=point.moments.m,
         c=point.moments.c,
+        order=order,
     )
     result.notes = _notes(result, tol)
     return result
@@ -192,6 +197,20 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
             f"{flat} pairs of components are not identified: their curvature is zero within its error"
         )
     return notes
+
+
+def _turning(turned: Array | float, order: Array) -> str:
+    """Which pair went round: the residual is no gradient, so a pair may have one of one sign at every angle."""
+    if not isinstance(turned, np.ndarray) or np.abs(turned).max() < np.pi:
+        return ""
+    k = len(order)
+    angle = np.abs(jac.unpack(turned, k))
+    pair = np.unravel_index(angle.argmax(), angle.shape)
+    i, j = sorted(int(np.flatnonzero(order == column)[0]) + 1 for column in pair)
+    return (
+        f"components {i} and {j} turned through {angle.max():.1f} rad in one direction: they may have no stationary "
+        "angle; try another a or another k"
+    )
 
 
 def _canonical(R: Array, C: Array) -> tuple[Array, Array]:

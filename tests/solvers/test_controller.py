@@ -7,7 +7,7 @@ import pytest
 
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.controller import Controller
-from sigmapca_cli.solvers.newton import _run
+from sigmapca_cli.solvers.newton import _run, _turning
 
 ROOT = -0.8
 
@@ -61,3 +61,21 @@ def test_a_least_residual_below_the_bound_of_folds_is_passed_once_all_rows_are_i
     stage, history = Bottleneck(5e-5, 0.0), []
     R, converged = _run(stage, steps.rotate(np.eye(2), np.array([0.4])), 1e-6, 40, history, Controller(False))
     assert converged and abs(stage.angle(R) - ROOT) < 1e-4
+
+
+def test_a_pair_without_a_stationary_angle_is_named():
+    class Turning(Bottleneck):
+        def at(self, R):
+            point = super().at(R)
+            point.S, point.relative = np.array([[0, 2e-2], [-2e-2, 0]]), 2e-2
+            return point
+
+        def system(self, point):
+            return steps.Dense(np.array([[1e-2]]), np.ones(1))
+
+    control = Controller(False)
+    _, converged = _run(Turning(0.0, 0.0), np.eye(2), 1e-6, 60, [], control)
+    note = _turning(control.turned, np.array([1, 0]))
+    assert not converged and "components 1 and 2 turned through" in note
+    assert "components 1 and 3 turned through 4.0 rad" in _turning(np.array([0, 0, 4.0]), np.array([2, 0, 1]))
+    assert not _turning(np.array([3.0]), np.array([0, 1])) and not _turning(0.0, np.array([0, 1]))
