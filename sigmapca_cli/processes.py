@@ -89,7 +89,9 @@ def pick_threads(asked: int | None, work: int) -> int:
 
 def cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def may_have_gpu() -> bool:
@@ -102,7 +104,10 @@ def may_have_gpu() -> bool:
     if sys.platform == "darwin":
         return False
     names = ("nvidia", "nvhost", "nvmap", "nvgpu", "kfd", "dxg")
-    return sys.platform != "linux" or any(name.startswith(names) for name in os.listdir("/dev"))
+    try:
+        return sys.platform != "linux" or any(name.startswith(names) for name in os.listdir("/dev"))
+    except OSError:
+        return True
 
 
 @contextmanager
