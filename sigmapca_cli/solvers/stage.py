@@ -120,8 +120,12 @@ class Stage:
         return self.system(point).unstable(bound)
 
     def widen(self) -> bool:
-        """Average the Jacobian over four times as many rows from now on; False if all are in use."""
-        if len(self.support.Y) >= self.count:
+        """Average the Jacobian over four times as many rows from now on; False if all that may be are in use.
+
+        Where it is only multiplied with, each step goes through the rows forty times: more of them than
+        JACOBIAN_ROWS took minutes a step on image patches, and converged no sooner.
+        """
+        if len(self.support.Y) >= (min(self.count, JACOBIAN_ROWS) if self.free else self.count):
             return False
         self.support = self._support(4 * len(self.support.Y))
         return True
