@@ -166,20 +166,30 @@ def complete(
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
     if not facts["converged"]:
-        longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
-        moved = float(facts.get("filter_change", math.nan))
-        settled = (
-            f"filters moved by {moved:.2g} in the last epoch"
-            if math.isfinite(moved)
-            else "not one epoch has passed"
-        )
-        message = (
-            f"not converged: relative gradient {facts['relative_gradient']:.2g}, {settled}, where tol={cfg.tol:g}; "
-            f"train longer ({longer}), or lower lr"
-        )
+        message = unconverged(cfg, begun.method.kind, facts)
         if cfg.strict:
             raise RunFailed(message)
         log.warning(message)
+
+
+def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
+    """How far a run is from having converged, and what to do."""
+    if kind == "newton":
+        return (
+            f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
+            f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
+        )
+    longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
+    moved = float(facts.get("filter_change", math.nan))
+    settled = (
+        f"filters moved by {moved:.2g} in the last epoch"
+        if math.isfinite(moved)
+        else "not one epoch has passed"
+    )
+    return (
+        f"not converged: relative gradient {facts['relative_gradient']:.2g}, {settled}, where tol={cfg.tol:g}; "
+        f"train longer ({longer}), or lower lr"
+    )
 
 
 def arrays(solution: Solution, source: Source) -> dict[str, Any]:
