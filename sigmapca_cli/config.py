@@ -115,7 +115,7 @@ class Config:
     dtype: str = "float32"
     precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
-    threads: int | None = None  # of torch; default: what suits the size of the problem
+    threads: int | None = None  # of products; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
     keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
     tol: float = 2e-2  # converged: relative tangent gradient and change of the filters in an epoch below this

@@ -1,4 +1,4 @@
-"""Is a process of this machine alive, and still the one that was meant? And is this one of several that share a run?"""
+"""Processes of this machine: is one alive, is this one of several that share a run, and its cores and threads."""
 
 import os
 import sys

@@ -58,24 +58,21 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     alive = std > 0
     A = B / np.where(alive, std, 1.0)
     offset = mean @ A
+    n, fourth, cosh = 0, np.zeros(B.shape[1]), np.zeros(B.shape[1])
+    cross = np.zeros((B.shape[1], 0 if sources is None else sources.shape[1]))
     if sources is not None:
         centre, spread = sources.mean(axis=0), sources.std(axis=0)
     A32 = A.astype(np.float32)
     shift = offset.astype(np.float32)
-
-    fourth, cosh = np.zeros(B.shape[1]), np.zeros(B.shape[1])
-    cross: Any = 0.0
-    n = 0
-    with blas(
-        1
-    ):  # threads gain nothing on blocks that stay in the cache, and wait for each other on busy cores
+    # Threads gain nothing on blocks that stay in the cache, and wait for each other on busy cores.
+    with blas(1):
         for x in source.blocks(BLOCK):
             # The rows are float32: float64 would cost twice the time and add no digit that they have. Only the sums
             # over blocks need it.
             z = x @ A32
             z -= shift
             if sources is not None:
-                cross = cross + z.T @ (sources[n : n + len(z)] - centre)
+                cross += z.T @ (sources[n : n + len(z)] - centre)
             ones = np.ones(len(z), np.float32)
             cosh += ones @ log_cosh(z)
             z *= z

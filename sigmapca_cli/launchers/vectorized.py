@@ -54,6 +54,7 @@ class VectorizedLauncher(Launcher):
         for members in groups:
             with Guard() as guard:
                 self.run_group(members, guard)
+        self.known = ("", None)
         for number in alone:
             run_job(
                 hydra_context=self.context,
@@ -62,7 +63,6 @@ class VectorizedLauncher(Launcher):
                 job_dir_key="hydra.sweep.dir",
                 job_subdir_key="hydra.sweep.subdir",
             )
-        self.known = ("", None)
         return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in composed]
 
     def compose(self, overrides: list[str], number: int) -> Any:

@@ -81,10 +81,8 @@ class HostMethod:
         """The Solution; covariance (p, p) of the standardised data, float64."""
         return finalise(state["W"], covariance)
 
-    def relative_gradient(
-        self, state: State, source: Source, index: np.ndarray, block: int = 2048
-    ) -> np.ndarray:
-        """‖tangent gradient of column j‖ / (2σ_j²) over the rows `index`, (k,), for σ exact over the data.
+    def relative_gradient(self, state: State, source: Source, blocks: list[np.ndarray]) -> np.ndarray:
+        """‖tangent gradient of column j‖ / (2σ_j²) over rows in blocks of numbers, (k,), for σ exact over the data.
 
         The gradient is 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] with ŷ = aσ·tanh(y/(aσ)); the variance below is that of these rows.
         """
@@ -92,18 +90,20 @@ class HostMethod:
         scale = (state["sigma"] if self.sigma.name == "unit" else self.exact_sigma(W, source)) * self.a
         gram = W.T @ W
         G, second = np.zeros_like(W), np.zeros_like(scale)
-        for rows in np.array_split(index, max(1, len(index) // block)):
+        for rows in blocks:
             x = source.rows(rows).astype(W.dtype)
-            y = (x - x.mean(0)) @ W
+            y = x @ W
+            second += np.square(y).sum(0)
+            y -= y.mean(0)
             t = np.tanh(y / scale)
             inner = (t * scale) @ gram - y
             if self.nonlinearity.derivative != "one":
                 inner *= 1 - t * t
             G += 2 * (x.T @ (inner - inner.mean(0)))
-            second += np.square(x @ W).sum(0)
-        G /= len(index)
+        n = sum(map(len, blocks))
+        G /= n
         G -= W * ((W * G).sum(0) / np.square(W).sum(0))
-        variance = np.maximum(second / len(index), np.finfo(W.dtype).tiny)
+        variance = np.maximum(second / n, np.finfo(W.dtype).tiny)
         return np.asarray(np.linalg.norm(G, axis=0) / (2 * variance))
 
     @property

@@ -111,7 +111,7 @@ class Controller:
         if folded or not stage.widen():
             # a weak direction in which the residual has a least value but no zero: go past it, as the flow
             # θ' = −S does; Newton's step leads back into it from one of its sides
-            theta = stage.system(point).both(S)[1]()
+            theta = stage.system(point).guarded(S)
             self.reset()
             self.wait = 3
             return ESCAPE_ANGLE * theta / np.abs(theta).max()

@@ -94,6 +94,10 @@ class Free:
 
         return (y @ V) / self.root, guarded
 
+    def guarded(self, S: Array) -> Array:
+        """The guarded step alone."""
+        return self.both(S)[1]()
+
     def corrected(self, change: Array, theta: Array) -> Free:
         """With Broyden's rank-one correction: the least change of J̃ that explains what the last step did to S."""
         v = self.root * theta

@@ -55,7 +55,11 @@ class Dense:
 
     def both(self, S: Array) -> tuple[Array, Callable[[], Array]]:
         """Newton's step, and the guarded one where it is wanted."""
-        return self.newton(S), lambda: guarded_step(self.J, S, self.D)
+        return self.newton(S), lambda: self.guarded(S)
+
+    def guarded(self, S: Array) -> Array:
+        """The guarded step alone."""
+        return guarded_step(self.J, S, self.D)
 
     def corrected(self, change: Array, theta: Array) -> Dense:
         """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden 1965)."""

@@ -7,8 +7,6 @@ image instead of 135 million. On bytes every number is an integer below 2^53, so
 answer in any order of summation.
 """
 
-from collections import deque
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
@@ -36,7 +34,7 @@ def row_products(images: NDArray, patch: int, block: int = 512, G: Array | None 
             product = flat[:, u * W * C : (u + 1) * W * C].T @ flat[:, u * W * C : last * W * C]
             G[u, : last - u] += product.reshape(W * C, last - u, W * C).transpose(1, 0, 2)
 
-        deque(mapped(one, range(H)), maxlen=0)
+        list(mapped(one, range(H)))
     return G
 
 

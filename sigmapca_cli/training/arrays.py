@@ -14,8 +14,8 @@ def on_host(value: Array) -> bool:
 
 
 def as_numpy(value: Array) -> np.ndarray:
-    """The values as an array of NumPy's; no copy where it is one, or shares memory with one."""
-    return value if isinstance(value, np.ndarray) else value.detach().cpu().numpy()
+    """The values, or a number, as an array of NumPy's; no copy where it is one, or shares memory with one."""
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
 def copy_of(value: Array) -> Array:

@@ -12,8 +12,7 @@ from sigmapca_cli.methods.method import Method
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch
 
-# Numbers that stand in the state where they differ between runs: where a configuration has them.
-IN_STATE = {"alpha": "model.alpha", "beta": "model.beta"}
+IN_STATE = ("alpha", "beta")  # numbers of cfg.model that stand in the state where they differ between runs
 
 
 class ComposedStep:
@@ -46,25 +45,24 @@ class ComposedStep:
 
 
 class ComposedSteps(ComposedStep):
-    """The steps of R runs on the same batches, as one program with a leading dimension.
+    """The steps of R runs on the same batches, as one program with a leading dimension; of one run, without it.
 
-    Numbers that differ become tensors (R,), in the state or in the method. The trainers' tensors are views of the
-    common ones afterwards; what is drawn at random is drawn once for all, as each would have drawn it.
+    Numbers that differ become tensors (R,), in the state or in the method. What is drawn at random is drawn once
+    for all, as each would have drawn it.
     """
 
-    def __init__(self, trainers: Sequence[Any]) -> None:
-        first = trainers[0]
-        super().__init__(first.cfg, first.method, first.generator)
-        self.like = first.state["W"]
-        self.state = {n: torch.stack([t.state[n] for t in trainers]) for n in first.state}
-        names = [n for n in first.slots if n.partition(".")[0] in ("m", "v", "b")]
-        self.slots = {n: torch.stack([t.slots[n] for t in trainers]) for n in names}
-        for r, trainer in enumerate(trainers):
-            trainer.state = {n: value[r] for n, value in self.state.items()}
-            trainer.slots |= {n: value[r] for n, value in self.slots.items()}
-            trainer.generator = first.generator
-        self.rates = [float(t.cfg.lr) for t in trainers]
-        self.vary([t.cfg for t in trainers], [t.method for t in trainers])
+    def __init__(
+        self,
+        cfgs: Sequence[Any],
+        methods: Sequence[Method],
+        state: dict[str, Tensor],
+        slots: dict[str, Tensor],
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__(cfgs[0], methods[0], generator)
+        self.state, self.slots, self.like = state, slots, state["W"]
+        self.rates = [float(cfg.lr) for cfg in cfgs]
+        self.vary(cfgs, methods)
 
     def vary(self, cfgs: Sequence[Any], methods: Sequence[Method]) -> None:
         """The numbers that differ between the runs."""
@@ -91,5 +89,6 @@ class ComposedSteps(ComposedStep):
 
     def losses(self, batch: Batch, count: int, factors: Sequence[float]) -> Tensor:
         """One step of every run, (R,); `factors` multiply their learning rates."""
-        rates = self.each([lr * f for lr, f in zip(self.rates, factors, strict=True)])
-        return self.step(batch, self.state, self.slots, count, rates)
+        rates = [lr * f for lr, f in zip(self.rates, factors, strict=True)]
+        rate = self.each(rates) if len(rates) > 1 else rates[0]
+        return self.step(batch, self.state, self.slots, count, rate)

@@ -26,15 +26,16 @@ def relative_gradient(method: Any, state: dict[str, Array], source: Source, *, r
     moving average is no property of the filters.
     """
     index = np.unique(np.linspace(0, source.n - 1, min(rows, source.n)).astype(np.int64))
+    blocks = np.array_split(index, max(1, len(index) // 2048))
     if on_host(state["W"]):
-        return method.relative_gradient(state, source, index)
-    return relative_gradient_of_torch(method, state, source, index)
+        return method.relative_gradient(state, source, blocks)
+    return relative_gradient_of_torch(method, state, source, blocks)
 
 
 def relative_gradient_of_torch(
-    method: Any, state: dict[str, Tensor], source: Source, index: np.ndarray
+    method: Any, state: dict[str, Tensor], source: Source, blocks: list[np.ndarray]
 ) -> Tensor:
-    """The same over the rows `index`, for every composition that there is."""
+    """The same over rows in blocks of numbers, for every composition that there is."""
     import torch
 
     state = with_exact_sigma(method, state, torch.as_tensor(source.covariance()[1]))
@@ -47,7 +48,7 @@ def relative_gradient_of_torch(
     second = {name: torch.zeros_like(F[..., 0, :]) for name, F in directions.items()}
     seen = 0
     generator = torch.Generator(device=state["W"].device).manual_seed(0)
-    for block in np.array_split(index, max(1, len(index) // 2048)):
+    for block in blocks:
         x = torch.from_numpy(source.rows(block)).to(state["W"])
         copy = {name: value.clone() for name, value in state.items()}
         _, gradients = method.gradient(copy, x, generator)

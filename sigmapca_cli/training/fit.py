@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import RunFailed, Stopped
 from sigmapca_cli.methods.host import HostMethod
-from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.methods.solution import Solution, deviations
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
@@ -47,7 +47,7 @@ def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Train
     """A trainer at its first step, on `device` where torch is to compute."""
     C = source.covariance()[1]
     W = initial_filters(cfg, source)
-    sigma = np.sqrt(np.maximum(np.einsum("pk,pq,qk->k", W, C, W), 0))
+    sigma = deviations(W, C)
     batches = Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
     if isinstance(method, HostMethod):

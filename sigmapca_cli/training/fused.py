@@ -18,6 +18,10 @@ import numpy as np
 from sigmapca_cli.training.arrays import Array, contiguous, on_host
 from sigmapca_cli.training.batches import Batch
 
+SLOTS = {"adam": ("m", "v"), "sgd": ("b",)}
+"""What an optimizer remembers of each parameter: `m.W` and so on among a run's slots."""
+MOMENTS = tuple(name for names in SLOTS.values() for name in names)
+
 
 class FusedStep:
     """Steps of R runs that see the same batches; `state` and `slots` afterwards hold views of what is stepped.
@@ -37,10 +41,14 @@ class FusedStep:
         self.cfg, self.runs = cfg, len(cfgs)
         self.p, self.k = W.shape[-2:]
         self.host = (on_host(W) or W.device.type == "cpu") if host is None else host
-        self.xp: Any = np if self.host else __import__("torch")
+        self.xp: Any = np
+        if not self.host:
+            import torch
+
+            self.xp = torch
         self.W = self.below(state, "W")
         self.adam = cfg.optimizer.name == "adam"
-        self.moments = [self.below(slots, f"{name}.W") for name in (("m", "v") if self.adam else ("b",))]
+        self.moments = [self.below(slots, f"{name}.W") for name in SLOTS[cfg.optimizer.name]]
         self.g, self.tmp = (self.xp.zeros_like(self.W) for _ in range(2))
         self.variance = self.column(state, "variance" if cfg.sigma.name == "ema" else "sigma")
         self.sigma = self.column(state, "sigma")
@@ -105,7 +113,7 @@ class FusedStep:
             made |= {n: self.full(0, len(self.W), 1) for n in ("r", "s")}
             made |= {n: self.full(0, self.runs, 1, 1) for n in ("hG", "hy")}
             made |= {"mean": self.full(1 / b, b, 1), "sum": self.full(1, b, 1)}
-            self.buffers[b] = made | {"1/b": self.number([1 / b]), "2/b": self.number([2 / b])}
+            self.buffers[b] = made | {"1/b": self.full(1 / b), "2/b": self.full(2 / b)}
         return self.buffers[b]
 
     def taken(self, batch: Batch) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, stack
 from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.fused import FusedStep
+from sigmapca_cli.training.fused import SLOTS, FusedStep
 from sigmapca_cli.training.gatherer import gathering
 from sigmapca_cli.training.schedule import rate_factor
 
@@ -66,7 +66,7 @@ class Trainer:
             self.slots = {
                 f"{slot}.{name}": made_like(value, np.zeros_like(as_numpy(value)))
                 for name, value in self.parameters.items()
-                for slot in (("m", "v") if cfg.optimizer.name == "adam" else ("b",))
+                for slot in SLOTS[cfg.optimizer.name]
             }
         self.fused: FusedStep | None = None
         self.composed: Any = None

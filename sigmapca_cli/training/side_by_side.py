@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import on_host, stack
-from sigmapca_cli.training.fused import FusedStep
+from sigmapca_cli.training.fused import MOMENTS, FusedStep
 from sigmapca_cli.training.loop import Trainer
 
 LEAST = 3  # runs that are worth a thread
@@ -20,34 +20,38 @@ LEAST = 3  # runs that are worth a thread
 def side_by_side(trainers: list[Trainer]) -> Iterator[Any]:
     """One step for all, `losses`; inside, each trainer's arrays are views of the common ones."""
     first = trainers[0]
-    if not covers(first.cfg):
-        from sigmapca_cli.training.composed import ComposedSteps
-
-        yield ComposedSteps(trainers)
-        return
-    parts = min(available_threads(), len(trainers) // LEAST) if on_host(first.state["W"]) else 1
+    parts = 1
+    if covers(first.cfg) and on_host(first.state["W"]):
+        parts = min(available_threads(), len(trainers) // LEAST)
     if parts <= 1:
-        yield fused(trainers)
+        yield joined(trainers)
         return
     steps = [
-        fused(trainers[part[0] : part[-1] + 1]) for part in np.array_split(np.arange(len(trainers)), parts)
+        joined(trainers[part[0] : part[-1] + 1]) for part in np.array_split(np.arange(len(trainers)), parts)
     ]
     with ThreadPoolExecutor(parts - 1, thread_name_prefix="together") as pool:
         yield Threads(steps, pool)
 
 
-def fused(trainers: list[Trainer]) -> FusedStep:
-    """The step by hand of these runs."""
-    first = trainers[0]
-    if len(trainers) == 1:
-        return FusedStep([first.cfg], first.state, first.slots)
-    state = {n: stack([t.state[n] for t in trainers]) for n in first.state}
-    moments = [n for n in first.slots if n.partition(".")[0] in ("m", "v", "b") and n.endswith(".W")]
-    slots = {n: stack([t.slots[n] for t in trainers]) for n in moments}
-    step = FusedStep([t.cfg for t in trainers], state, slots)
-    for r, trainer in enumerate(trainers):
-        trainer.state = {n: value[r] for n, value in state.items()}
-        trainer.slots |= {n: value[r] for n, value in slots.items()}
+def joined(trainers: list[Trainer]) -> Any:
+    """One step of these runs, by hand or composed, on their arrays stacked; a run alone keeps its own."""
+    first, cfgs = trainers[0], [t.cfg for t in trainers]
+    state, slots = first.state, first.slots
+    if len(trainers) > 1:
+        state = {n: stack([t.state[n] for t in trainers]) for n in state}
+        slots = {n: stack([t.slots[n] for t in trainers]) for n in slots if n.partition(".")[0] in MOMENTS}
+    step: Any
+    if covers(first.cfg):
+        step = FusedStep(cfgs, state, slots)
+    else:
+        from sigmapca_cli.training.composed import ComposedSteps
+
+        step = ComposedSteps(cfgs, [t.method for t in trainers], state, slots, first.generator)
+    if len(trainers) > 1:
+        for r, trainer in enumerate(trainers):
+            trainer.state = {n: state[n][r] for n in trainer.state}
+            trainer.slots |= {n: value[r] for n, value in slots.items()}
+            trainer.generator = first.generator
     return step
 
 

@@ -7,7 +7,6 @@ One that fails or diverges leaves, and the others go on: the columns of a produc
 import contextlib
 import copy
 import logging
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
         if shown is not None:
             shown.close()
         ready = [m for m in members if m.active]
-        deque(mapped(lambda member: finish(member, source, len(members)), ready), maxlen=0)
+        list(mapped(lambda member: finish(member, source, len(members)), ready))
     return members
 
 
@@ -214,7 +213,7 @@ def hand_out(window: list[Any], trainers: list[Trainer]) -> None:
     """Each run gets its losses of the steps in the window, which is empty afterwards."""
     if not window:
         return
-    rows = [as_numpy(w) if hasattr(w, "detach") else w for w in window]
+    rows = [as_numpy(w) for w in window]
     each = np.asarray(rows, np.float64).reshape(len(rows), -1)
     for trainer, losses in zip(trainers, each.T, strict=True):
         trainer.losses.extend(losses)

@@ -129,3 +129,17 @@ def test_a_checkpoint_of_a_member_is_that_of_a_run_alone():
             alone[0].advance(batch)
     state = alone[0].generator.get_state()
     assert all(torch.equal(t.generator.get_state(), state) for t in together)
+
+
+@pytest.mark.parametrize("model", ["rica", "lica", "nlpca_nested_dropout"])
+def test_a_run_alone_in_its_group_has_the_bits_of_a_run_alone(model):
+    """A sweep over methods makes groups of one."""
+    alone, grouped = trainers(job(f"model={model}")) + trainers(job(f"model={model}"))
+    alone.choose_step()
+    with sides.side_by_side([grouped]) as step:
+        for count, batch in zip(range(10), alone.batches.epoch(0), strict=False):
+            step.losses(batch, count + 1, [factor(grouped, count)])
+            alone.advance(batch)
+    for group in ("state", "slots"):
+        for name, value in getattr(alone, group).items():
+            assert torch.equal(value, getattr(grouped, group)[name]), name
