@@ -105,8 +105,11 @@ class Config:
     a: Any = 4.0  # scale of the nonlinearity: a number > 0, or auto
     k: int = 32  # number of components
     seed: int = 0  # start and order of the rows
-    epochs: float = 3.0  # passes over the data
+    epochs: float | None = 3.0  # passes over the data; null: until the run has converged
     steps: int | None = None  # steps in all; overrides epochs
+    max_steps: int | None = (
+        None  # with neither: at most so many; default: 12000, or 3 passes where they are more
+    )
     batch_size: int = 128
     shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
@@ -118,7 +121,10 @@ class Config:
     threads: int | None = None  # of products; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
     keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
-    tol: float = 2e-2  # converged: relative tangent gradient and change of the filters in an epoch below this
+    rescale: bool = (
+        False  # train on rows of unit mean variance, so that nothing depends on the unit of the data
+    )
+    tol: float = 0.1  # converged: radians that a component may still have to go to a stable point
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
@@ -142,6 +148,7 @@ class Config:
         within("seed", self.seed, 0, 2**63 - 1)
         within("epochs", self.epochs, 0, open_low=True)
         within("steps", self.steps, 1)
+        within("max_steps", self.max_steps, 1)
         within("batch_size", self.batch_size, 1)
         within("shuffle_buffer", self.shuffle_buffer, 1, 2**63 - 1)
         if self.batch_size == 1 and self.model.kind == "trained":
@@ -177,7 +184,7 @@ VOLATILE = (
 )
 
 # Keys that are younger than some runs: at these values a configuration is the one that it was without them.
-YOUNGER = {"precision": "highest"}
+YOUNGER = {"precision": "highest", "max_steps": None, "rescale": False, "sigma.relative": False}
 
 GROUPS = (
     "model",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,8 +35,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ones, per component. nonlinearity, derivative : as in the command line's nonlinearity group; newton has a
     score for most. whiten : whether `transform` divides each component by its standard deviation. max_iter :
     Newton iterations, or epochs of "sgd" (at least one). tol : largest relative residual (docs/solver.md) at
-    which "newton" has converged; "sgd" has a bound of its own. random_state : seed of "sgd"; "newton" uses no
-    randomness.
+    which "newton" has converged; "sgd" has a bound of its own, an angle (docs/convergence.md). random_state : seed of
+    "sgd", a RandomState to draw one from, or None for another one at every fit; "newton" uses no randomness.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         whiten: bool = False,
         max_iter: int = 200,
         tol: float = 1e-5,
-        random_state: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.solver = solver
@@ -212,37 +211,37 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import blas, pick_threads
+    from sigmapca_cli.sources.base import MemorySource, Standardisation
     from sigmapca_cli.training import fit, ways
     from sigmapca_cli.training.arrays import as_numpy
-    from sigmapca_cli.training.convergence import relative_gradient
 
     if model.a == "auto":
         raise InputError('solver="sgd" needs a number for a, such as 4.0 (heavy tails) or 0.8 (light tails)')
     n, k = len(centred), P.shape[1]
-    # One scale for all features leaves the axes alone and makes the learning rate mean the same for all data.
-    x = (centred / np.sqrt(np.mean(centred**2))).astype(np.float32)
-    seed = 0 if model.random_state is None else int(model.random_state)
-    cfg = Config(a=model.a, k=k, seed=seed, epochs=model.max_iter, batch_size=min(128, n), device="cpu")
+    cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
+    cfg.batch_size, cfg.rescale = min(128, n), True
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
-    covariance = x.T.astype(np.float64) @ x / n
-    source: Any = SimpleNamespace(
-        n=n,
-        p=x.shape[1],
-        rows=lambda index, out=None: np.take(x, index, 0, out=out),
-        covariance=lambda: (np.zeros(x.shape[1]), covariance),
-        principal_axes=lambda: (None, P),
-        in_memory=False,  # somebody else's process is not to be forked
-    )
+    source = MemorySource("array", centred, Standardisation("none"))
+    source.in_memory = False  # somebody else's process is not to be forked
     method = ways.method_of(cfg)
     trainer = fit.make_trainer(cfg, method, source, "cpu")
     with blas(pick_threads(None, cfg.batch_size * source.p * k)):
         trainer.run()
-        gradient = float(relative_gradient(method, trainer.state, source).mean())
-    model.n_iter_, model.converged_ = model.max_iter, gradient < cfg.tol
+        model.converged_ = fit.assessed(trainer).converged(cfg.tol)
+    model.n_iter_ = model.max_iter
     model.a_ = np.full(k, float(model.a))
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
     U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
     return U @ Vt
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from what scikit-learn calls a random state: an int is itself, None and a RandomState are drawn from."""
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 SOLVERS = {"newton": _newton, "sgd": _sgd}

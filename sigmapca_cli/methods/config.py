@@ -118,15 +118,28 @@ class NonlinearityConfig:
         positive("nonlinearity.c", self.c, ("adaptive",))
 
 
+LEAST_VARIANCE = 1e-30
+"""Added under the root where ε is relative: a component without variance divides by no zero."""
+
+
 @dataclass
 class SigmaConfig:
-    """σ; momentum and ε (inside the root) of ema and batch, start of ema and trainable, L2 of trainable."""
+    """σ; momentum and ε (inside the root) of ema and batch, start of ema and trainable, L2 of trainable.
+
+    relative: ε is a share of each component's variance, σ = √(v(1 + ε)); else it is added, σ = √(v + ε).
+    """
 
     name: str = "ema"
     momentum: float = 0.99
     epsilon: float = 1e-3
+    relative: bool = False
     start: str = "one"  # one | data
     l2: float = 0.0
+
+    @property
+    def grown(self) -> tuple[float, float]:
+        """(f, e): σ² = f·v + e."""
+        return (1.0 + self.epsilon, LEAST_VARIANCE) if self.relative else (1.0, self.epsilon)
 
     def __post_init__(self) -> None:
         choice("sigma", self.name, SIGMAS)

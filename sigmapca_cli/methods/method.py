@@ -230,12 +230,17 @@ class Method:
         """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
         rule, centred = self.sigma.name, centred or self.share.centred
         if rule == "batch":
-            state["sigma"].copy_(sigma_rules.batch_sigma(y, self.sigma.epsilon, centred, self.share))
+            state["sigma"].copy_(self.root(sigma_rules.batch_variance(y, centred, self.share)))
         elif rule == "ema":
             momentum = self.sigma.momentum
             variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred, self.share)
-            state["sigma"].copy_((variance + self.sigma.epsilon).sqrt_())
+            state["sigma"].copy_(self.root(variance))
         return state["sigma"]
+
+    def root(self, variance: Tensor) -> Tensor:
+        """σ from a variance: √(v + ε), or √(v(1 + ε)) where ε is relative."""
+        factor, added = self.sigma.grown
+        return (variance * factor + added).sqrt()
 
     def current_a(self, state: State, z: Tensor) -> Any:
         """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""

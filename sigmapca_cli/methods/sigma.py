@@ -19,11 +19,6 @@ def batch_variance(y: Tensor, centred: bool = False, share: Share = WHOLE) -> Te
     return share.mean(deviation.square()).squeeze(-2)
 
 
-def batch_sigma(y: Tensor, epsilon: float, centred: bool = False, share: Share = WHOLE) -> Tensor:
-    """σ = √(var(y) + ε), the variance of this batch."""
-    return (batch_variance(y, centred, share) + epsilon).sqrt()
-
-
 def ema_update_(
     variance: Tensor, y: Tensor, momentum: float, centred: bool = False, share: Share = WHOLE
 ) -> Tensor:

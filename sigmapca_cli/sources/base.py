@@ -1,5 +1,6 @@
 """What every source of data offers to training: standardised float32 rows by index, exact float64 moments."""
 
+import copy
 import hashlib
 import logging
 from abc import ABC, abstractmethod
@@ -192,6 +193,27 @@ class Source(ABC):
                 C = self.whitening.T @ C @ self.whitening
             self._covariance = (C + C.T) / 2
         return np.zeros(self.p), self._covariance
+
+    @property
+    def has_unit_variance(self) -> bool:
+        """Whether every feature that varies was divided by its own standard deviation, or the data are white."""
+        options = self._options
+        scaled = options.standardise == "feature" or options.whiten != "none"
+        return scaled and options.scale_input == 1.0
+
+    def divided(self, unit: float) -> "Source":
+        """The same data with every row divided by one number; itself where that is 1."""
+        if unit == 1.0:
+            return self
+        other = copy.copy(self)
+        C, (values, vectors) = self.covariance()[1], self.principal_axes()
+        if self.whitening is None:
+            other.scale = self.scale * unit
+        else:
+            other.whitening = self.whitening / unit
+        other._covariance, other._axes = C / unit**2, (values / unit**2, vectors)
+        other._prepare_apply()
+        return other
 
     def principal_axes(self) -> tuple[Array, Array]:
         """Eigenvalues (p,), decreasing, and eigenvectors (p, p) of the covariance; cached."""

@@ -1,101 +1,218 @@
-"""Has a run converged? The norm of the tangent gradient over many rows, relative to the variance of each filter."""
+"""Has a run converged? The angle that its filters still have to go, and whether they stand at a stable point.
+
+Definition, cost and where it can err: docs/convergence.md. The gradient alone does not tell: it is small at the saddle
+where linear PCA leaves components of equal variance, and wherever little holds a pair. What tells is the gradient
+against the curvature, way by way (`curvature`), which depends on no learning rate, schedule, scale or length of a run.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.arrays import Array, on_host
+from sigmapca_cli.training.arrays import Array
+from sigmapca_cli.training.curvature import Holds, holds
+from sigmapca_cli.training.fields import Field, fields_of
 
-if TYPE_CHECKING:
-    from torch import Tensor
+ROWS = 65_536
+"""Rows that the gradient is averaged over, evenly spaced; all rows of smaller data."""
+GROUPS = 32
+"""Groups of every 32nd of these rows: their spread is the error of a sum over some rows in the place of all."""
+PROBED = (1024, 16_384)
+"""Fewest and most rows that curvatures are averaged over."""
+SHARE = 0.05
+"""Share of the multiplications of the training that the curvatures may take."""
+BESIDE = 16
+"""Directions beside the span of the filters in which they may leave it."""
+FLAT = 1e-3
+"""Curvature, of about 2 at most, below which nothing holds a pair even where no row is left out."""
+LEVEL = 0.01
+"""Rate at which chance alone calls some way unstable."""
+QUARTER = np.pi / 2
 
-ROWS = 65_536  # enough rows for a standard error well under the default tolerance
 
+@dataclass(frozen=True)
+class Convergence:
+    """How far the components (k,), numbered as they are trained, stand from a stable stationary point.
 
-def relative_gradient(method: Any, state: dict[str, Array], source: Source, *, rows: int = ROWS) -> Array:
-    """‖gradient of column j‖ / (2σ_j²), (k,): dimensionless, 0 at a stationary point of the constrained problem.
-
-    σ_j is the std of component j, whether W or a rotation V behind a projection is trained. For two layers each entry
-    is the larger one of a column of W and of V. Only the part of the gradient counts that the constraint lets act.
-
-    The gradient is averaged over at most `rows` evenly spaced rows. The state is copied, so that a measurement
-    leaves the moving averages alone, and σ in the copy is exact where the rule follows the data: the noise of a
-    moving average is no property of the filters.
+    angle: radians that each still has to go, its sampling error taken off, the unheld ways left out; strict_angle: the
+    same with unheld ways, except those that are flat to every digit that counts (the axes of a linear autoencoder);
+    gradient: ‖G_j‖/(2σ_j²); unstable (m, 2): ways of negative curvature, as pairs of components, or −1 and a component
+    for a way out of their span; unheld (m, 2): ways whose curvature and residual these rows cannot tell from zero.
     """
-    index = np.unique(np.linspace(0, source.n - 1, min(rows, source.n)).astype(np.int64))
-    blocks = np.array_split(index, max(1, len(index) // 2048))
-    if on_host(state["W"]):
-        return method.relative_gradient(state, source, blocks)
-    return relative_gradient_of_torch(method, state, source, blocks)
+
+    angle: np.ndarray
+    strict_angle: np.ndarray
+    gradient: np.ndarray
+    unstable: np.ndarray
+    unheld: np.ndarray
+
+    def converged(self, tol: float, strict: bool = False) -> bool:
+        """Within `tol` radians of a stable stationary point; with `strict`, along the unheld ways as well."""
+        angle = self.strict_angle if strict else self.angle
+        return not len(self.unstable) and bool((angle <= tol).all())
+
+    def facts(self, order: np.ndarray) -> dict[str, Any]:
+        """What a run stores, under these names; components in their final order, pairs numbered by it."""
+        place = np.append(np.argsort(order), -1)
+        return {
+            "relative_gradient": float(self.gradient.mean()),
+            "relative_gradient_per_component": self.gradient[order],
+            "angle": float(self.angle.max(initial=0.0)),
+            "angle_per_component": self.angle[order],
+            "unstable_pairs": np.sort(place[self.unstable].reshape(-1, 2), axis=1),
+            "unheld_pairs": np.sort(place[self.unheld].reshape(-1, 2), axis=1),
+        }
 
 
-def relative_gradient_of_torch(
-    method: Any, state: dict[str, Tensor], source: Source, blocks: list[np.ndarray]
-) -> Tensor:
-    """The same over rows in blocks of numbers, for every composition that there is."""
-    import torch
+def assess(
+    method: Any, state: dict[str, Array], source: Source, *, rows: int = ROWS, work: float = 0.0
+) -> Convergence:
+    """The convergence of a state on its data.
 
-    state = with_exact_sigma(method, state, torch.as_tensor(source.covariance()[1]))
-    layers = {method.trained: method.constraint}
-    directions = {method.trained: method.directions(state)}
-    if method.second:
-        layers["V"] = method.model.second_constraint
-        directions = {"W": method.effective(state["W"]), "V": method.directions(state)}
-    total = {name: torch.zeros_like(state[name]) for name in layers}
-    second = {name: torch.zeros_like(F[..., 0, :]) for name, F in directions.items()}
-    seen = 0
-    generator = torch.Generator(device=state["W"].device).manual_seed(0)
-    for block in blocks:
-        x = torch.from_numpy(source.rows(block)).to(state["W"])
-        copy = {name: value.clone() for name, value in state.items()}
-        _, gradients = method.gradient(copy, x, generator)
-        for name in layers:
-            total[name] += gradients[name] * len(block)
-            second[name] += (x @ directions[name]).square().sum(-2)
-        seen += len(block)
-    sizes = []
-    for name, constraint in layers.items():
-        gradient = effective_gradient(constraint, total[name] / seen, state[name])
-        variance = (second[name] / seen).clamp_min(torch.finfo(gradient.dtype).tiny)
-        sizes.append(gradient.norm(dim=-2) / (2 * variance))
-    return torch.stack(sizes).amax(0)
-
-
-def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
-    """The part of a gradient (…, p, k) that moves W when the constraint follows the step, to first order.
-
-    unit_norm: less its part along each column; symmetric: less W·sym(WᵀG); gram_schmidt: of the part within the
-    span only what the strict lower triangle of WᵀG turns; weight_norm: the gradient of the unit filters.
+    rows: at most so many enter. work: multiplications that training took; the curvatures are averaged over as many rows
+    as a share of it allows. The larger of two layers counts for each component. Works on copies: a measurement
+    leaves the moving averages of a run alone.
     """
-    import torch
-
-    from sigmapca_cli.training.optimizers import tangent
-
-    if constraint == "weight_norm":
-        return gradient * torch.linalg.vector_norm(W, dim=-2, keepdim=True)
-    if constraint == "unit_norm":
-        return tangent(gradient, W)
-    inside = W.mT @ gradient
-    if constraint == "symmetric":
-        return gradient - W @ (inside + inside.mT) / 2
-    if constraint == "gram_schmidt":
-        lower = inside.tril(-1)
-        return gradient - W @ (inside - lower + lower.mT)
-    return gradient
+    count = min(rows, source.n)
+    groups = int(np.clip(count // 8, 2, GROUPS))
+    parts = grouped(source.n, count // groups, groups)
+    C = source.covariance()[1]
+    with np.errstate(all="ignore"):
+        found = [
+            assess_field(field, source, parts, C, count < source.n, work)
+            for field in fields_of(method, state, C, mean_size(source, parts))
+        ]
+    return larger(found)
 
 
-def with_exact_sigma(method: Any, state: dict[str, Tensor], C: Tensor) -> dict[str, Tensor]:
-    """A copy of the state in which a σ that follows the data is the data's own, √diag(WᵀCW)."""
-    import torch
+def grouped(n: int, each: int, groups: int) -> list[np.ndarray]:
+    """Rows spread over all n, one from each of as many stretches, dealt out to groups at random, and sorted there.
 
-    state = {name: value.clone() for name, value in state.items()}
-    if method.trained == "W" and method.sigma.name in ("ema", "data") and "sigma" in state:
-        W = method.effective(state["W"]).to(C)
-        variance = torch.einsum("...pk,...pk->...k", W, C @ W).to(state["sigma"])
-        state["sigma"].copy_(variance.sqrt())
-        if "variance" in state:
-            state["variance"].copy_(variance)
-    return state
+    A regular step would meet the width of an image, and a group would hold one column of it.
+    """
+    random = np.random.default_rng(0)
+    edges = np.linspace(0, n, each * groups + 1)
+    index = (edges[:-1] + random.random(each * groups) * np.diff(edges)).astype(np.int64)
+    index = np.minimum(index, n - 1) if each * groups < n else np.arange(n)
+    return [np.sort(part) for part in random.permutation(index).reshape(groups, each)]
+
+
+def mean_size(source: Source, parts: list[np.ndarray]) -> float:
+    """E‖x‖ over the rows of the first group."""
+    return float(np.linalg.norm(source.rows(parts[0]).astype(np.float64), axis=1).mean())
+
+
+def assess_field(
+    field: Field, source: Source, parts: list[np.ndarray], C: np.ndarray, sampled: bool, work: float
+) -> Convergence:
+    """The convergence of one trained matrix."""
+    A, W = field.parameter, field.directions
+    k = A.shape[1]
+    inner = len(A) == k and len(W) != k  # a rotation behind a projection
+    whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
+    Q = frame(W, whole, source, inner)
+    passes = 4 * k + (0 if inner else Q.shape[1] - k)
+    most = SHARE * work / (passes * 3 * Q.shape[1] * k)
+    each = max(1, min(len(parts[0]), int(np.clip(most, *PROBED)) // len(parts)))
+    near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
+    z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])
+    small = field.within(Q, Q.T @ C @ Q)
+    sigma = field.deviations(C)
+    if inner:
+        B = polar(A)
+        measured = B.T @ whole
+        start = B.T @ A
+    else:
+        B = np.eye(Q.shape[1])
+        measured = Q.T @ whole
+        start = Q.T @ A
+    found = holds(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured)
+    out = np.linalg.norm(whole.mean(0) - (B @ measured.mean(0) if inner else Q @ measured.mean(0)), axis=0)
+    norms = np.linalg.norm(A, axis=0)
+    gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
+    return verdict(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
+
+
+def polar(A: np.ndarray) -> np.ndarray:
+    """The matrix with orthonormal columns nearest to A (q, k), each column taken to unit norm first."""
+    U, _, Vt = np.linalg.svd(
+        A / np.maximum(np.linalg.norm(A, axis=0), np.finfo(float).tiny), full_matrices=False
+    )
+    return U @ Vt
+
+
+def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarray:
+    """Q (p, m): orthonormal columns near the filters, then directions beside them.
+
+    Beside them stand where the gradient points out of their span, and the leading axes of the data that are not in it.
+    """
+    U = polar(W)
+    p, k = U.shape
+    r = min(p - k, BESIDE)
+    if inner or r == 0:
+        return U
+    mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)
+    axes = source.principal_axes()[1][:, : k + r]
+    found = U
+    for candidates in (mean, axes):
+        room = r - (found.shape[1] - k) if candidates is axes else r // 2
+        rest = candidates - found @ (found.T @ candidates)
+        left, size, _ = np.linalg.svd(rest, full_matrices=False)
+        found = np.hstack([found, left[:, : min(room, int((size > 1e-3).sum()))]])
+    return np.linalg.qr(found)[0] * np.sign(np.einsum("pm,pm->m", np.linalg.qr(found)[0], found))
+
+
+def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int) -> Convergence:
+    """What the ways to move say of each component."""
+    from scipy.stats import t
+
+    k, count = len(gradient), len(found.curvature)
+    if not count:
+        return Convergence(out * 0, out * 0, gradient, found.moves, found.moves)
+    unlikely = float(t.isf(LEVEL / count, groups - 1))
+    likely = float(t.isf(LEVEL, groups - 1))
+    unstable = found.curvature < -np.maximum(unlikely * found.error, FLAT)
+    unsure = np.abs(found.curvature) <= np.maximum(likely * found.error, FLAT)
+    still = np.abs(found.residual) <= np.maximum(likely * found.residual_error, FLAT**2)
+    flat = (np.abs(found.curvature) <= FLAT) & still
+    unheld = unsure & still
+    held = np.maximum(np.abs(found.curvature), np.finfo(float).tiny)
+    angle = np.minimum(np.abs(found.residual) / held, QUARTER)
+    noise = np.minimum(found.residual_error / held, QUARTER) if sampled else 0 * angle
+    least = (
+        np.median(np.abs(found.curvature[found.moves[:, 0] < 0])) if (found.moves[:, 0] < 0).any() else 1.0
+    )
+    beyond = np.square(out / max(float(least), FLAT))
+    squares = np.square(angle) - np.square(noise)
+    loose, strict = (
+        np.minimum(np.sqrt(np.maximum(of_components(found, squares, keep, k) + beyond, 0.0)), QUARTER)
+        for keep in (~unheld, ~flat)
+    )
+    return Convergence(loose, strict, gradient, found.moves[unstable], found.moves[unheld])
+
+
+def of_components(found: Holds, squares: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
+    """Σ over the ways of a component of the squared angle that it goes along each, (k,)."""
+    total = np.zeros(k + 1)  # the last place is that of −1, the directions beside
+    for side in (0, 1):
+        part = np.where(keep, squares, 0.0) * np.square(found.stretch[:, side]) + np.square(found.lean)
+        np.add.at(total, found.moves[:, side], part)
+    return total[:k]
+
+
+def larger(found: list[Convergence]) -> Convergence:
+    """Of two layers the larger angle of each component, and the ways of both."""
+    if len(found) == 1:
+        return found[0]
+    one, other = found
+    return Convergence(
+        np.maximum(one.angle, other.angle),
+        np.maximum(one.strict_angle, other.strict_angle),
+        np.maximum(one.gradient, other.gradient),
+        np.concatenate([one.unstable, other.unstable]),
+        np.concatenate([one.unheld, other.unheld]),
+    )

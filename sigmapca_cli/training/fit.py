@@ -17,7 +17,8 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training import checkpoints
 from sigmapca_cli.training.arrays import Array, as_numpy
 from sigmapca_cli.training.batches import Batches
-from sigmapca_cli.training.convergence import relative_gradient
+from sigmapca_cli.training.convergence import Convergence, assess
+from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Hooks, Trainer, stacked
 from sigmapca_cli.training.progress import progress
 from sigmapca_cli.training.signals import Guard
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from sigmapca_cli.training.run import Work
 
 SNAPSHOT_SECONDS = 10.0
+FIRST_LOOK, LOOKS = (
+    100,
+    1.3,
+)  # with stop=tol: the first step to look at, and the growth of the steps from look to look
 LONG_SECONDS = 5.0  # more training than this is not thrown away when the evaluation after it is interrupted
 Facts = dict[str, Any]
 
@@ -45,13 +50,15 @@ def solve(begun: "Work", guard: Guard) -> tuple[Solution, Facts]:
 
 def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Trainer:
     """A trainer at its first step, on `device` where torch is to compute."""
+    unit = unit_of(cfg, source)
+    source = source.divided(unit)
     C = source.covariance()[1]
     W = initial_filters(cfg, source)
     sigma = deviations(W, C)
     batches = Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
     if isinstance(method, HostMethod):
-        return Trainer(cfg, method, batches, method.init_state(W, sigma), C)
+        return Trainer(cfg, method, batches, method.init_state(W, sigma), C, unit=unit)
     import torch
 
     generator = torch.Generator(device=device).manual_seed(cfg.seed)
@@ -59,7 +66,17 @@ def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Train
         torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma, C)
     )
     state = method.init_state(start, deviation, generator)
-    return Trainer(cfg, method, batches, state, covariance, generator)
+    return Trainer(cfg, method, batches, state, covariance, generator, unit=unit)
+
+
+def unit_of(cfg: Config, source: Source) -> float:
+    """What the rows are divided by while they train: √(mean variance of a feature), or 1 where that is 1 already.
+
+    ε, the learning rate of SGD and the weights of regularisers are numbers without a unit only then.
+    """
+    if not cfg.rescale or source.has_unit_variance:
+        return 1.0
+    return float(np.sqrt(np.trace(source.covariance()[1]) / source.p)) or 1.0
 
 
 def truth_measure(method: Any, source: Source) -> Callable[[dict[str, Array]], dict[str, float]]:
@@ -80,6 +97,7 @@ def train(
     trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver, guard: Guard
 ) -> None:
     """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
+    announce(trainer)
     shown = progress(trainer.total)
 
     def between(trainer: Trainer) -> None:
@@ -90,6 +108,14 @@ def train(
 
     trainer.hooks = hooks(trainer, source, writer, shown.update)
     trainer.hooks.between = between
+    enough = trainer.hooks.finished
+
+    def finished(trainer: Trainer) -> bool:
+        done = enough(trainer)
+        shown.extend(trainer.step if done else trainer.total)
+        return done
+
+    trainer.hooks.finished = finished
     with guard.noting():
         try:
             trainer.run()
@@ -118,10 +144,7 @@ def hooks(
             last_snapshot = time.monotonic()
 
     def finished(trainer: Trainer) -> bool:
-        if cfg.stop != "tol" or trainer.position[1] != 0:
-            return False
-        gradient = relative_gradient(trainer.method, trainer.state, source, rows=16_384)
-        return settled(float(gradient.mean()), trainer, cfg)
+        return to_be_asked(trainer) and assessed(trainer).converged(cfg.tol, strict=True)
 
     return Hooks(log, truth_measure(trainer.method, source), finished=finished)
 
@@ -149,30 +172,43 @@ def stop(
     )
 
 
-def settled(gradient: float, trainer: Trainer, cfg: Any) -> bool:
-    """Converged: the relative gradient and the change of the filters over the last epoch are both under tol.
+def to_be_asked(trainer: Trainer) -> bool:
+    """Whether this is a step at which the run may end because it has converged."""
+    return trainer.between_stages or (trainer.cfg.stop == "tol" and due(trainer))
 
-    The gradient alone is small at unstable points too, such as the principal axes that a run starts from.
-    """
-    return gradient < cfg.tol and trainer.change() < cfg.tol
+
+def due(trainer: Trainer) -> bool:
+    """With stop=tol: whether to look at the end of this epoch; the looks grow rare, so that they cost a small share."""
+    if trainer.position[1] != 0 or trainer.step < FIRST_LOOK:
+        return False
+    before = max(trainer.step - trainer.batches.per_epoch, 1)
+    return math.floor(math.log(trainer.step, LOOKS)) > math.floor(math.log(before, LOOKS))
+
+
+def assessed(trainer: Trainer) -> Convergence:
+    """The convergence of the trainer's state, measured once a step."""
+    if trainer.assessed is None or trainer.assessed[0] != trainer.step:
+        found = assess(trainer.method, trainer.kept(), trainer.batches.source, work=trainer.work)
+        trainer.assessed = (trainer.step, found)
+    return trainer.assessed[1]
 
 
 def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
     """The solution in its final order and signs, with the evidence for its convergence."""
     cfg: Any = trainer.cfg
     state = trainer.kept()
-    gradient = relative_gradient(trainer.method, state, source)
-    mean = float(gradient.mean())
-    if not math.isfinite(mean):
+    found = assessed(trainer)
+    if not np.isfinite(found.gradient).all():
         raise RunFailed(
             f"ended after {trainer.step} steps without a usable solution (its gradient is not finite): "
             f"try a smaller lr (now {float(cfg.lr):g})"
         )
     solution = trainer.method.result(state, source.covariance()[1])
+    if "trained_sigma" in solution.extra:
+        solution.extra["trained_sigma"] = solution.extra["trained_sigma"] * trainer.unit
     facts: Facts = {
-        "relative_gradient": mean,
-        "relative_gradient_per_component": as_numpy(gradient)[solution.order],
-        "converged": settled(mean, trainer, cfg),
+        **found.facts(solution.order),
+        "converged": found.converged(cfg.tol),
         "steps": trainer.step,
         "filter_change": trainer.change(),
         **solution.extra,

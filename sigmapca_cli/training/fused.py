@@ -66,7 +66,9 @@ class FusedStep:
         self.a = self.number(
             [1.0 if n == "tanh" else c.nonlinearity.a for n, c in zip(names, cfgs, strict=True)]
         )
-        self.epsilon = self.number([c.sigma.epsilon for c in cfgs])
+        grown = [c.sigma.grown for c in cfgs]
+        self.relative = self.cfg.sigma.relative
+        self.growth, self.epsilon = (self.number(values) for values in zip(*grown, strict=True))
         self.forget = self.number([1 - c.sigma.momentum for c in cfgs])
         self.rates = [float(c.lr) for c in cfgs]
         optimizer = self.cfg.optimizer
@@ -174,12 +176,16 @@ class FusedStep:
         xp.divide(self.W, norm, out=self.W)
 
     def follow(self, r: Array) -> None:
-        """The EMA of the variance takes in the batch's, r (R·k, 1); σ = √(EMA + ε)."""
+        """The EMA of the variance takes in the batch's, r (R·k, 1); σ = √(EMA + ε), or √(EMA(1 + ε))."""
         xp = self.xp
         xp.subtract(r, self.variance, out=r)
         xp.multiply(r, self.forget, out=r)
         xp.add(self.variance, r, out=self.variance)
-        xp.add(self.variance, self.epsilon, out=self.sigma)
+        if self.relative:
+            xp.multiply(self.variance, self.growth, out=self.sigma)
+            xp.add(self.sigma, self.epsilon, out=self.sigma)
+        else:
+            xp.add(self.variance, self.epsilon, out=self.sigma)
         xp.sqrt(self.sigma, out=self.sigma)
 
     def product(self, left: Array, right: Array, out: Array) -> None:

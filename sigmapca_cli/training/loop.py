@@ -14,6 +14,7 @@ from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, st
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import SLOTS, FusedStep
 from sigmapca_cli.training.gatherer import gathering
+from sigmapca_cli.training.length import stage_of, stages
 from sigmapca_cli.training.schedule import rate_factor
 
 # Names among the slots that belong to the loop, not to the optimizer.
@@ -58,10 +59,12 @@ class Trainer:
     step: int = 0
     slots: dict[str, Array] = field(default_factory=dict)
     losses: list[Any] = field(default_factory=list)
+    assessed: Any = None  # (step, Convergence) of the last measurement
+    unit: float = 1.0  # what the rows were divided by: a loss is told in the units of the data
 
     def __post_init__(self) -> None:
         cfg = self.cfg
-        self.total = cfg.steps or max(1, math.ceil(cfg.epochs * self.batches.per_epoch))
+        self.ends = stages(cfg, self.batches.per_epoch)
         if not self.slots:
             self.slots = {
                 f"{slot}.{name}": made_like(value, np.zeros_like(as_numpy(value)))
@@ -75,6 +78,26 @@ class Trainer:
     def parameters(self) -> dict[str, Array]:
         """What the optimizer moves, by name."""
         return {name: self.state[name] for name in self.method.parameters}
+
+    @property
+    def total(self) -> int:
+        """The step at which the present stage ends."""
+        return stage_of(self.ends, self.step)[1]
+
+    @property
+    def between_stages(self) -> bool:
+        """Whether a stage has ended here and another may follow."""
+        return self.step in self.ends[:-1]
+
+    @property
+    def work(self) -> float:
+        """Multiplications that the steps so far took."""
+        return 3.0 * self.step * self.cfg.batch_size * self.batches.source.p * self.cfg.k
+
+    def factor(self) -> float:
+        """Factor of the learning rate at the next step; it falls anew in every stage."""
+        start, end = stage_of(self.ends, self.step)
+        return rate_factor(self.cfg.optimizer.schedule, self.step - start, end - start)
 
     @property
     def position(self) -> tuple[int, int]:
@@ -100,24 +123,29 @@ class Trainer:
     def gathering(self) -> AbstractContextManager[None]:
         """Batches from a process of their own, where the step is NumPy's: it would wait for a thread's turns."""
         on_host = self.fused is not None and self.fused.host
-        return gathering(self.batches, self.total - self.step) if on_host else nullcontext()
+        return gathering(self.batches, self.ends[-1] - self.step) if on_host else nullcontext()
 
     def all_steps(self) -> None:
         """Epoch after epoch."""
-        while self.step < self.total:
+        while self.step < self.ends[-1]:
             epoch, first = self.position
             if first == 0:
                 self.begin_epoch()
             for batch in self.batches.epoch(epoch, first):
                 self.advance(batch)
-                ended = self.position[1] == 0 or self.step == self.total
+                ended = self.has_ended()
                 if ended or self.step % self.cfg.log_every == 0:
                     self.flush(ended)
                     if self.hooks.finished(self):
                         return
                 self.hooks.between(self)
-                if self.step == self.total:
+                if self.step == self.ends[-1]:
                     return
+
+    def has_ended(self) -> bool:
+        """Whether a stage ends here, or an epoch that is worth a line in the log: not one of a few steps."""
+        worth = self.batches.per_epoch >= self.cfg.log_every or self.cfg.keep == "best_loss"
+        return self.step in self.ends or (worth and self.position[1] == 0)
 
     def begin_epoch(self) -> None:
         """Refresh what is exact over the data, and remember where the filters are."""
@@ -128,7 +156,7 @@ class Trainer:
 
     def advance(self, batch: Batch) -> None:
         """One step."""
-        factor = rate_factor(self.cfg.optimizer.schedule, self.step, self.total)
+        factor = self.factor()
         self.step += 1
         if self.fused is not None:
             self.losses.append(self.fused.step(*self.fused.taken(batch), self.step, factor))
@@ -141,7 +169,7 @@ class Trainer:
         window = stacked(self.losses)
         self.losses.clear()
         self.check(window)
-        values = {"loss": window.mean(0), **self.hooks.measure(self.state)}
+        values = {"loss": window.mean(0) * self.unit**2, **self.hooks.measure(self.state)}
         self.keep(window, ended)
         if ended:
             values["filter_change"] = np.asarray(self.change())

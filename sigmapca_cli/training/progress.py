@@ -50,6 +50,10 @@ class PlainProgress:
             left = (self.total - step) / rate if rate else 0.0
             say(f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left")
 
+    def extend(self, total: int) -> None:
+        """The run goes on to this step."""
+        self.total = total
+
     def close(self) -> None:
         """Nothing is held open."""
 
@@ -82,6 +86,10 @@ class BarProgress:
             self.last = now
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
             self.bar.update(self.task, completed=step, figures=f"{shown(values)}  {rate:,.0f}/s")
+
+    def extend(self, total: int) -> None:
+        """The run goes on to this step."""
+        self.bar.update(self.task, total=total)
 
     def close(self) -> None:
         """Give the terminal back."""

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import sys
 import time
@@ -30,6 +29,7 @@ from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, ways
+from sigmapca_cli.training.length import FIRST, MOST
 from sigmapca_cli.training.progress import say
 from sigmapca_cli.training.signals import Guard
 
@@ -173,23 +173,47 @@ def complete(
 
 
 def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
-    """How far a run is from having converged, and what to do."""
+    """How far a run is from having converged, and what would help."""
     if kind == "newton":
         return (
             f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
         )
-    longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
-    moved = float(facts.get("filter_change", math.nan))
-    settled = (
-        f"filters moved by {moved:.2g} in the last epoch"
-        if math.isfinite(moved)
-        else "not one epoch has passed"
-    )
-    return (
-        f"not converged: relative gradient {facts['relative_gradient']:.2g}, {settled}, where tol={cfg.tol:g}; "
-        f"train longer ({longer}), or lower lr"
-    )
+    return f"not converged: {how_far(cfg, facts)}; {advice(cfg, facts)}"
+
+
+def how_far(cfg: Config, facts: dict[str, Any]) -> str:
+    """The angle still to go, and the ways that lead away from a saddle."""
+    each = np.asarray(facts["angle_per_component"])
+    far = np.flatnonzero(each > cfg.tol)
+    parts = []
+    if len(pairs := np.asarray(facts["unstable_pairs"])):
+        parts.append(f"at a saddle, which {pairs_named(pairs)} would still leave")
+    if len(far):
+        parts.append(
+            f"{len(far)} of {len(each)} components have up to {each.max():.2g} rad to go, where tol={cfg.tol:g}"
+        )
+    return " and ".join(parts) or "its gradient could not be measured"
+
+
+def pairs_named(pairs: np.ndarray) -> str:
+    """The pairs of components, counted from 1, by name; of many the first three."""
+    names = [f"{i + 1} and {j + 1}" for i, j in pairs[:3]]
+    alone = [f"component {j + 1} (out of the span of the others)" for i, j in pairs[:3] if i < 0]
+    both = [f"components {name}" for name, (i, _) in zip(names, pairs[:3], strict=True) if i >= 0]
+    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    return ", ".join(both + alone) + more
+
+
+def advice(cfg: Config, facts: dict[str, Any]) -> str:
+    """More steps where there were few; where there were many, what holds the components better."""
+    taken = int(facts["steps"])
+    longer = f"train longer (steps={max(3 * taken, FIRST)})"
+    if taken < MOST:
+        return longer
+    if cfg.model.name.startswith("rica"):
+        return f"{longer}, or try another model.beta_0 (now {cfg.model.beta_0:g})"
+    return f"{longer}, solver=newton, or another a or k"
 
 
 def arrays(solution: Solution, source: Source) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class SharedTrainer(Trainer):
         made.ranks, made.whole = ranks, trainer.method
         cfg, model = trainer.cfg, trainer.method.model
         by_batch, dtype = model.centring == "batch", trainer.state["W"].dtype
-        made.batches = SharedBatches(source, cfg.batch_size, cfg.seed, ranks, dtype, by_batch)
+        made.batches = SharedBatches(trainer.batches.source, cfg.batch_size, cfg.seed, ranks, dtype, by_batch)
         made.batches.through = cfg.shuffle_buffer
         made.share = share = Shared(ranks, made.batches, guard)
         made.agreed = Agreed(guard, share, made)
@@ -87,7 +87,7 @@ class SharedTrainer(Trainer):
         asked = self.hooks.finished
 
         def finished(trainer: Trainer) -> bool:
-            if trainer.cfg.stop != "tol" or trainer.position[1] != 0:
+            if not fit.to_be_asked(trainer):
                 return False
             shared, trainer.method = trainer.method, self.whole
             try:

@@ -181,7 +181,7 @@ class Agreed(Guard):
 
     @property
     def received(self) -> int | None:  # type: ignore[override]
-        flags, ended = self.share.flags, self.trainer.step >= self.trainer.total
+        flags, ended = self.share.flags, self.trainer.step >= self.trainer.ends[-1]
         if flags is None or (flags.is_cuda and self.trainer.step % FLAGS_ON_GPU and not ended):
             return self.agreed
         if self.agreed is None and float(flags):

@@ -20,11 +20,11 @@ from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.training import checkpoints, fit
-from sigmapca_cli.training.arrays import as_numpy
+from sigmapca_cli.training.arrays import as_numpy, copy_of
+from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Trainer
 from sigmapca_cli.training.progress import progress, say
 from sigmapca_cli.training.run import Work, complete, opened, speaking
-from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.side_by_side import side_by_side
 from sigmapca_cli.training.signals import Guard
 
@@ -80,6 +80,7 @@ class Member:
         self.begun: Work | None = None
         self.trainer: Trainer | None = None
         self.folder: Path | None = None
+        self.done = False  # trained to its end, or until it had converged
 
     @contextlib.contextmanager
     def own(self) -> Any:
@@ -118,20 +119,41 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
             all_of_them.callback(member.close)
             with member.own():
                 begin(member, source)
-        taken_up = {m.trainer.step for m in members if m.trainer is not None}
-        for step in sorted(taken_up):
-            group = [m for m in members if m.active and m.trainer is not None and m.trainer.step == step]
-            if group and group[0].trainer is not None and step < group[0].trainer.total:
-                shown = shown or progress(group[0].trainer.total)
-                if len(group) > 1:
-                    say(f"{len(group)} runs side by side")
-                with guard.noting(), blas(threads_of(group)), np.errstate(all="ignore"):
-                    advance(group, guard, shown)
+        while group := next_group(members):
+            assert group[0].trainer is not None
+            if shown is None:
+                announce(group[0].trainer)
+                shown = progress(group[0].trainer.total)
+            shown.extend(group[0].trainer.total)
+            if len(group) > 1:
+                say(f"{len(group)} runs side by side")
+            with guard.noting(), blas(threads_of(group)), np.errstate(all="ignore"):
+                advance(group, guard, shown)
+            list(mapped(look, group))
         if shown is not None:
             shown.close()
         ready = [m for m in members if m.active]
         list(mapped(lambda member: finish(member, source, len(members)), ready))
     return members
+
+
+def next_group(members: Sequence[Member]) -> list[Member]:
+    """The runs that are not done and stand at the same step, the least; a stage of them is trained at once."""
+    waiting = [m for m in members if m.active and not m.done and m.trainer is not None]
+    least = min((m.trainer.step for m in waiting if m.trainer is not None), default=0)
+    return [m for m in waiting if m.trainer is not None and m.trainer.step == least]
+
+
+def look(member: Member) -> None:
+    """At the end of a stage: is it enough for this run?"""
+    trainer = member.trainer
+    if not member.active or trainer is None:
+        return
+    with member.own():
+        # Its arrays are views of those of the group, which goes on.
+        trainer.state = {name: copy_of(value) for name, value in trainer.state.items()}
+        trainer.slots = {name: copy_of(value) for name, value in trainer.slots.items()}
+        member.done = trainer.step >= trainer.ends[-1] or trainer.hooks.finished(trainer)
 
 
 def finish(member: Member, source: Any, count: int) -> None:
@@ -153,8 +175,7 @@ def begin(member: Member, source: Any) -> None:
     trainer = fit.make_trainer(cfg, begun.method, source, begun.device)
     if begun.saved is not None:
         checkpoints.restore(trainer, begun.saved)
-        if begun.saved.trained:
-            trainer.step = trainer.total
+        member.done = begun.saved.trained
     trainer.hooks = fit.hooks(trainer, source, begun.writer, lambda step, values: None)
     member.trainer = trainer
 
@@ -165,7 +186,7 @@ def threads_of(group: list[Member]) -> int:
 
 
 def advance(group: list[Member], guard: Guard, shown: Any) -> None:
-    """All remaining steps of members that stand at the same step."""
+    """The steps of one stage, for members that stand at the same step."""
     trainers = [m.trainer for m in group if m.trainer is not None]
     first = trainers[0]
     first.batches.centre = covers(first.cfg)
@@ -182,21 +203,24 @@ def all_steps(step: Any, group: list[Member], trainers: list[Trainer], guard: Gu
         if m.begun
     ]
     window: list[Any] = []
-    schedules = [t.cfg.optimizer.schedule for t in trainers]
-    while first.step < first.total and any(m.active for m in group):
+    end = first.total
+    while first.step < end and any(m.active for m in group):
         epoch, start = first.position
         if start == 0:
             for trainer in trainers:
                 trainer.begin_epoch()
         for batch in first.batches.epoch(epoch, start):
-            factors = [rate_factor(s, first.step, first.total) for s in schedules]
+            factors = [trainer.factor() for trainer in trainers]
             window.append(step.losses(batch, first.step + 1, factors))
             for trainer in trainers:
                 trainer.step += 1
-            ended = first.position[1] == 0 or first.step == first.total
+            ended = first.has_ended()
             if ended or first.step % first.cfg.log_every == 0:
                 hand_out(window, trainers)
                 log_step(group, trainers, ended, shown)
+            if first.step == end:
+                # Nothing is saved here: whether a run goes on from the end of a stage is decided first.
+                break
             if guard.received is not None:
                 hand_out(window, trainers)
                 stop_all(group, savers, guard)
@@ -205,8 +229,6 @@ def all_steps(step: Any, group: list[Member], trainers: list[Trainer], guard: Gu
                 for member, saver in zip(group, savers, strict=True):
                     if member.active and member.begun is not None and member.trainer is not None:
                         fit.save(member.trainer, member.begun.writer, saver)
-            if first.step == first.total:
-                break
 
 
 def hand_out(window: list[Any], trainers: list[Trainer]) -> None:

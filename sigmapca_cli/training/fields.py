@@ -1,0 +1,192 @@
+"""The vector field that training follows, on rows in groups: what a step would do on average, at any filters.
+
+A method is a field G(A) = effective gradient of its trained matrix A, the part that its constraint lets act; training
+stands still where G = 0. `convergence` asks for G at filters close to those of a run. σ in it is exact over the
+data: the noise of a moving average is no property of the filters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from sigmapca_cli.methods.solution import deviations
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sigmapca_cli.methods.host import HostMethod
+
+Array = np.ndarray
+
+
+class Field(Protocol):
+    """G of one trained matrix, all else held as the run left it. Coordinates are those of the rows x, or reduced.
+
+    parameter (q, k): the matrix that is trained; directions (q_x, k): whose projections of x are the components;
+    draws: whether G depends on random numbers besides the rows.
+    """
+
+    @property
+    def parameter(self) -> Array: ...
+
+    @property
+    def directions(self) -> Array: ...
+
+    @property
+    def draws(self) -> bool: ...
+
+    def deviations(self, C: Array) -> Array:
+        """σ (k,) of the components on rows of covariance C; 1 for a second layer, behind whitening."""
+
+    def at(self, A: Array, x: Array) -> Array:
+        """Effective gradient (G, q, k) at the matrix A (q, k), averaged over each group of rows x (G, b, q_x)."""
+
+    def within(self, Q: Array, C: Array) -> Field:
+        """The same for rows x @ Q of covariance C (m, m); Q (q_x, m) spans the directions."""
+
+
+@dataclass(frozen=True)
+class HostField:
+    """Of `methods.host`: G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW)."""
+
+    method: HostMethod
+    parameter: Array
+    C: Array
+    fixed_sigma: Array | None = None
+    draws: bool = False
+
+    @property
+    def directions(self) -> Array:
+        return self.parameter
+
+    def deviations(self, C: Array) -> Array:
+        return deviations(self.parameter, C)
+
+    def at(self, A: Array, x: Array) -> Array:
+        sigma = deviations(A, self.C) if self.fixed_sigma is None else self.fixed_sigma
+        kind = x.dtype
+        scale, W = (sigma * self.method.a).astype(kind), A.astype(kind)
+        y = x @ W
+        t = y / scale
+        np.tanh(t, out=t)
+        inner = (t * scale) @ (W.T @ W)
+        inner -= y
+        if self.method.nonlinearity.derivative != "one":
+            t *= t
+            np.subtract(1, t, out=t)
+            inner *= t
+        G = (x.swapaxes(-1, -2) @ inner).astype(np.float64)
+        G *= 2 / x.shape[-2]
+        return G - A * ((A * G).sum(-2, keepdims=True) / np.square(A).sum(-2, keepdims=True))
+
+    def within(self, Q: Array, C: Array) -> HostField:
+        return replace(self, parameter=Q.T @ self.parameter, C=C)
+
+
+@dataclass(frozen=True)
+class ComposedField:
+    """Of any other method, by autograd in float64: `layer` is W, or V behind a projection or as a second layer."""
+
+    method: Any
+    layer: str
+    state: dict[str, Tensor]
+    C: Tensor
+    draws: bool = False
+
+    @property
+    def parameter(self) -> Array:
+        A = self.state[self.layer]
+        return np.asarray(self.method.effective(A) if self.layer == self.method.trained else A)
+
+    @property
+    def directions(self) -> Array:
+        second = self.layer == "V" and self.method.second is not None
+        W = self.state["W"] if second else self.method.directions(self.state)
+        if self.layer == "W":
+            W = self.method.effective(self.state["W"])
+        return np.asarray(W)
+
+    def deviations(self, C: Array) -> Array:
+        second = self.layer == "V" and self.method.second is not None
+        return np.ones(self.parameter.shape[1]) if second else deviations(self.directions, C)
+
+    def at(self, A: Array, x: Array) -> Array:
+        import torch
+
+        rows = torch.from_numpy(np.ascontiguousarray(x)).to(self.C)
+        matrix = torch.from_numpy(np.ascontiguousarray(A))
+        state = with_exact_sigma(self.method, {**self.state, self.layer: matrix}, self.C)
+        state = {n: v.expand(len(rows), *v.shape).clone() for n, v in state.items()}
+        generator = torch.Generator().manual_seed(0)
+        _, gradients = self.method.gradient(state, rows, generator)
+        first = self.layer == self.method.trained
+        constraint = self.method.constraint if first else self.method.model.second_constraint
+        return np.asarray(effective_gradient(constraint, gradients[self.layer], matrix))
+
+    def within(self, Q: Array, C: Array) -> ComposedField:
+        import torch
+
+        W = torch.from_numpy(Q.T) @ self.state["W"]
+        return replace(self, state={**self.state, "W": W}, C=torch.from_numpy(C))
+
+
+def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list[Field]:
+    """The fields of a run, one for each trained matrix. C (p, p) covariance of the rows, `size` = E‖x‖."""
+    if isinstance(state["W"], np.ndarray):
+        W = state["W"].astype(np.float64)
+        fixed = state["sigma"].astype(np.float64) if method.sigma.name == "unit" else None
+        return [HostField(method, W, C, fixed)]
+    import torch
+
+    values = {n: v.detach().to("cpu", torch.float64, copy=True) for n, v in state.items()}
+    if method.model.beta == "input_norm":
+        values["beta"] = torch.tensor(method.model.beta_0 * size, dtype=torch.float64)
+    if method.model.centring == "batch":
+        # The rows of a data set are centred already; small groups of them are not to be centred on themselves.
+        method = replace(method, model=replace(method.model, centring="data"))
+    if method.constraint == "weight_norm":
+        values[method.trained] = method.effective(values[method.trained])
+    layers = [method.trained, *(["V"] if method.second else [])]
+    draws = "mask" in method.objective.needs
+    return [ComposedField(method, layer, values, torch.from_numpy(C), draws) for layer in layers]
+
+
+def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
+    """The part of a gradient (…, p, k) that moves W when the constraint follows the step, to first order.
+
+    unit_norm: less its part along each column; symmetric: less W·sym(WᵀG); gram_schmidt: of the part within the
+    span only what the strict lower triangle of WᵀG turns; weight_norm: the gradient of the unit filters.
+    """
+    import torch
+
+    from sigmapca_cli.training.optimizers import tangent
+
+    if constraint == "weight_norm":
+        return gradient * torch.linalg.vector_norm(W, dim=-2, keepdim=True)
+    if constraint == "unit_norm":
+        return tangent(gradient, W)
+    inside = W.mT @ gradient
+    if constraint == "symmetric":
+        return gradient - W @ (inside + inside.mT) / 2
+    if constraint == "gram_schmidt":
+        lower = inside.tril(-1)
+        return gradient - W @ (inside - lower + lower.mT)
+    return gradient
+
+
+def with_exact_sigma(method: Any, state: dict[str, Tensor], C: Tensor) -> dict[str, Tensor]:
+    """A copy of the state in which a σ that follows the data is the data's own, √diag(WᵀCW)."""
+    import torch
+
+    state = {name: value.clone() for name, value in state.items()}
+    if method.sigma.name in ("ema", "data") and "sigma" in state:
+        W = method.effective(state["W"]) if method.trained == "W" else method.directions(state)
+        W = W.to(C)
+        variance = torch.einsum("...pk,...pk->...k", W, C @ W).to(state["sigma"])
+        state["sigma"].copy_(variance.sqrt())
+        if "variance" in state:
+            state["variance"].copy_(variance)
+    return state
