@@ -11,12 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.statistics import rank_of
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
-
-#: Eigenvalues below this fraction of the largest are numerical noise: no component is sought there.
-RANK_TOLERANCE = 1e-11
 
 
 class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -167,7 +165,7 @@ def _leading(centred: np.ndarray, k: int | None) -> np.ndarray:
     else:
         _, s, vt = np.linalg.svd(centred, full_matrices=False)
         values, vectors = s**2 / n, vt.T
-    rank = int(np.sum(values > RANK_TOLERANCE * max(values[0], 0.0)))
+    rank = rank_of(values)
     if rank == 0:
         raise ValueError("all rows are equal: there is no variance to find components of")
     if k is not None and k > rank:

@@ -151,14 +151,44 @@ def draw(runs: list, found, folder: Path) -> list[Path]:
 
 
 def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) -> None:
-    """A stability index for each cluster of components over the runs, and which are reproducible."""
+    """For each setting, a stability index of each cluster of components over its runs, and which are reproducible."""
     import json
 
-    from sigmapca_cli.cli.opening import open_runs, short_run_name, tabulated
+    from sigmapca_cli.cli.opening import open_runs
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.evaluation.replicates import by_setting
+
+    groups = by_setting(open_runs(runs))
+    repeated = {words: members for words, members in groups.items() if len(members) > 1}
+    if not repeated:
+        raise InputError(
+            "stability needs two or more runs of one setting, which differ in their seed; these differ in "
+            f"{'; '.join(list(groups)[:3]) or 'nothing: there is one run'}. For different settings: sigmapca compare"
+        )
+    found = [one_setting(words, members) for words, members in repeated.items()]
+    alone = sorted(set(groups) - set(repeated))
+    if as_json:
+        print(json.dumps(found[0] if len(found) == 1 else {"settings": found, "alone": alone}, indent=1))
+        return
+    for i, setting in enumerate(found):
+        if i:
+            print()
+        print_setting(setting)
+    if alone:
+        print(f"\none run each, nothing to compare: {'; '.join(alone)}")
+    if output:
+        for words, members in repeated.items():
+            for path in draw_stability(words, members, Path(output), len(repeated) > 1):
+                print(path)
+
+
+def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
+    """What the runs of one setting have in common, as plain data."""
+    from sigmapca_cli.cli.opening import short_run_name
+    from sigmapca_cli.evaluation.replicates import weaknesses
     from sigmapca_cli.evaluation.stability import stability as clustered
 
-    opened = open_runs(runs)
-    found = clustered([run.directions for run in opened])
+    found = clustered([run.directions for run in runs])
     rows = [
         {
             "cluster": c + 1,
@@ -166,38 +196,68 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
             "runs": float(found.runs[c]),
             "size": int(found.size[c]),
             "reproducible": bool(found.reproducible[c]),
-            "run": short_run_name(opened[int(found.source[c][0])]),
+            "undecided": bool(found.undecided[c]),
+            "run": short_run_name(runs[int(found.source[c][0])]),
             "component": int(found.source[c][1]) + 1,
-            "sigma": float(opened[int(found.source[c][0])].spreads[int(found.source[c][1])]),
+            "sigma": float(runs[int(found.source[c][0])].spreads[int(found.source[c][1])]),
         }
         for c in range(len(found.index))
     ]
-    if as_json:
-        print(
-            json.dumps({"runs": [run.name for run in opened], "mean": found.mean, "clusters": rows}, indent=1)
-        )
-    else:
-        cells = [
-            [str(row["cluster"]), f"{row['index']:.3f}", f"{row['runs']:.0%}", f"{row['sigma']:.4g}",
-             "yes" if row["reproducible"] else "no", f"{row['run']}:{row['component']}"]
-            for row in rows
-        ]  # fmt: skip
-        print(
-            tabulated(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells)
-        )
-        good = int(found.reproducible.sum())
-        print(
-            f"\n{good} of {len(rows)} components come back in {len(opened)} runs (mean index {found.mean:.3f})"
-        )
-    if output:
-        from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
-        from sigmapca_cli.figures.filters import plot_filters
-        from sigmapca_cli.figures.save import save
+    return {
+        "setting": words,
+        "runs": [run.name for run in runs],
+        "mean": found.mean,
+        "chance": found.chance,
+        "notes": weaknesses(runs),
+        "clusters": rows,
+    }
 
-        folder, shape = Path(output), opened[0].patch_shape
-        paths = save(plot_stability(found), folder / "stability")
-        centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")
-        paths += save(centres, folder / "centres")
-        similarity = plot_similarity([run.directions for run in opened], found)
-        for path in paths + save(similarity, folder / "similarity"):
-            print(path)
+
+def print_setting(setting: dict[str, Any]) -> None:
+    """A row a cluster, and in sentences how many are reproducible and what weakens that."""
+    import textwrap
+
+    from sigmapca_cli.cli.opening import tabulated
+
+    rows, count = setting["clusters"], len(setting["runs"])
+    if setting["setting"]:
+        print(setting["setting"])
+    cells = [
+        [str(row["cluster"]), f"{row['index']:.3f}", f"{row['runs']:.0%}", f"{row['sigma']:.4g}",
+         "yes" if row["reproducible"] else "too few runs" if row["undecided"] else "no",
+         f"{row['run']}:{row['component']}"]
+        for row in rows
+    ]  # fmt: skip
+    print(tabulated(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells))
+    good, unsure = (sum(row[name] for row in rows) for name in ("reproducible", "undecided"))
+    print(
+        f"\n{good} of {len(rows)} components come back in {count} runs (mean stability index {setting['mean']:.3f})"
+    )
+    notes = list(setting["notes"])
+    if unsure:
+        notes.insert(
+            0,
+            f"{unsure} more look alike, but in 5 % of cases free axes do so, too (|cos| {setting['chance']:.4f})",
+        )
+    for note in notes:
+        print(textwrap.fill(f"note: {note}", 100, subsequent_indent="  "))
+
+
+def draw_stability(words: str, runs: list[Any], folder: Path, several: bool) -> list[Path]:
+    """The index of each cluster and the similarity of all components, in a folder a setting where there are several."""
+    import re
+
+    from sigmapca_cli.evaluation.stability import stability as clustered
+    from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
+    from sigmapca_cli.figures.filters import plot_filters
+    from sigmapca_cli.figures.save import save
+
+    filters = [run.directions for run in runs]
+    found = clustered(filters)
+    if several:
+        folder = folder / re.sub(r"[^\w.=-]+", "_", words)
+    paths = save(plot_stability(found, words), folder / "stability")
+    shape = runs[0].patch_shape
+    centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")
+    paths += save(centres, folder / "centres")
+    return paths + save(plot_similarity(filters, found, words), folder / "similarity")

@@ -20,13 +20,15 @@ from sigmapca_cli.evaluation.stability import Stability, stability
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
 #: Settings that change where or how fast a run goes, not what it finds.
 IGNORED = ("outputs", "run_dir", "if_exists", "threads", "device", "log_every", "checkpoint", "strict")
+#: Settings in which repetitions of one experiment differ.
+REPEATED = ("seed", "data.half", "recipe")
 
 
 @dataclass(frozen=True)
 class Comparison:
     """names of the runs; settings and metrics: a value a run under each name, only settings that differ;
     agreement (r, r) and its chance level, None where the runs have different features; stability, None for
-    fewer than three runs.
+    fewer than three runs and for runs of different settings.
     """
 
     names: list[str]
@@ -59,13 +61,15 @@ def compare(runs: Sequence[Any]) -> Comparison:
             raise InputError(f"{run.name}: this run has no filters yet (status {run.status})")
     filters = [np.asarray(getattr(run, "directions", run.filters), dtype=np.float64) for run in runs]
     alike = len({len(W) for W in filters}) == 1
+    settings = differing([run.config for run in runs])
+    repeated = alike and len(runs) > 2 and not set(settings) - set(REPEATED)
     return Comparison(
         names=[run.name for run in runs],
-        settings=differing([run.config for run in runs]),
+        settings=settings,
         metrics=table([run.evaluation for run in runs]),
         agreement=agreement_matrix(filters) if alike else None,
         chance=_chance(filters) if alike else None,
-        stability=stability(filters) if alike and len(runs) > 2 else None,
+        stability=stability(filters) if repeated else None,
     )
 
 

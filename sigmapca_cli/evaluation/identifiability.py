@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
 
@@ -35,7 +34,7 @@ class Certificate:
     log σ over its standard error; angle: the standard error, in radians, of the angle between the two axes
     (inf where nothing fixes it); verdict: IDENTIFIED, ARBITRARY or REPELLED. Per component (k,): weakest, the
     partner with the smallest score; kurtosis; sigma. `threshold` is the score up to which a pair is
-    arbitrary, at the error rate `level`; n counts rows.
+    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is.
     """
 
     curvature: Array
@@ -52,6 +51,7 @@ class Certificate:
     n: int
     threshold: float
     level: float
+    linear: bool = False
 
     @property
     def identified(self) -> NDArray[np.bool_]:
@@ -78,10 +78,12 @@ def certify(
     level: float = LEVEL,
     fitted: bool = True,
     block: int = 8192,
+    c: float | None = None,
 ) -> Certificate:
     """The certificate of components Y, an (n, k) array or a re-iterable of (m, k) blocks, read twice.
 
-    a is one number or one a component. `fitted=False` says that the rows were held out, or that the axes are
+    a is one number or one a component; c scales an asymmetric tanh.
+    `fitted=False` says that the rows were held out, or that the axes are
     those of linear PCA: then with probability 1 − level or more no Gaussian pair of equal variance is called
     identified. Axes fitted by nonlinear PCA on these rows sit where chance made H large: two leading
     harmonics of a noise, each of Rayleigh distributed height, so the threshold is higher (2.8 for one pair at
@@ -91,17 +93,17 @@ def certify(
     """
     from sigmapca_cli.solvers.scores import lookup
 
-    score = lookup(nonlinearity, derivative)
+    score = lookup(nonlinearity, derivative, c)
     blocks = Blocks(Y, block)
     n, mean, sigma = blocks.location()
     a = np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), sigma.shape))
     moments = accumulate(blocks, n, mean, sigma, score, a)
     pairs = statistics(moments, sigma)
-    threshold = _threshold(level, len(sigma), len(pairs.weight) - 1, fitted)
+    threshold = threshold_of(level, len(sigma), len(pairs.weight) - 1, fitted)
     return _certificate(moments, pairs, sigma, score, a, threshold, level)
 
 
-def _threshold(level: float, k: int, freedom: int, fitted: bool) -> float:
+def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
     """The score that a Gaussian pair exceeds with probability level / (number of pairs), errors having
     `freedom`.
     """
@@ -136,13 +138,13 @@ def _certificate(
     # The curvature of a pair that is not identified may be anything near 0: nothing fixes its angle.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
     return Certificate(
-        curvature=_off(pairs.H),
-        error=_off(error),
-        score=_off(value),
-        shape=_off(pairs.shape),
-        shape_error=_off(pairs.error(pairs.shape_influence)),
-        variance_score=_off(_ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)),
-        angle=_off(angle),
+        curvature=without_diagonal(pairs.H),
+        error=without_diagonal(error),
+        score=without_diagonal(value),
+        shape=without_diagonal(pairs.shape),
+        shape_error=without_diagonal(pairs.error(pairs.shape_influence)),
+        variance_score=without_diagonal(_ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)),
+        angle=without_diagonal(angle),
         verdict=verdict,
         weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, value), axis=1),
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
@@ -178,7 +180,7 @@ def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array
     return jacobian.jacobian(measured, safe, C)
 
 
-def _off(matrix: Array) -> Array:
+def without_diagonal(matrix: Array) -> Array:
     result = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(result, np.nan)
     return result
@@ -186,27 +188,6 @@ def _off(matrix: Array) -> Array:
 
 def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:
     return np.divide(top, bottom, out=np.full_like(top, at_zero), where=bottom > 0)
-
-
-def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
-    """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
-
-    The nonlinearity and a are those of the run, a per component where the run stored one for each. InputError
-    for models that have no nonlinearity with a score, or a second rotation.
-    """
-    if run.rotation is not None:
-        raise InputError("a certificate is for nonlinear PCA; this run has a second rotation (linear ICA)")
-    setting = run.config.get("nonlinearity", {})
-    a = run.evaluation.get("a", run.config.get("a", 4.0))
-    if isinstance(a, str):
-        raise InputError(
-            f"the run was set to a={a} and stored no a: a certificate needs the number of each component"
-        )
-    index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
-    W = np.asarray(run.filters, dtype=np.float64)
-    Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
-    kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
-    return certify(Y, kind, derivative, a, level)
 
 
 #: Scales of tanh that `scan_a` tries: below 1 for light tails, above for heavy ones.

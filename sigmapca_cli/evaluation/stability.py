@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,17 +20,25 @@ from sigmapca_cli.evaluation.metrics import Array, cosines
 #: freely in their plane still reach an index of 8/π² = 0.81 (average linkage cuts the plane in quarters).
 RELIABLE_INDEX = 0.9
 RELIABLE_RUNS = 0.9
+#: Rate at which axes that turn freely may be called reproducible. Of few runs some agree by chance.
+FALSE_RATE = 0.05
+#: Share of that rate that the simulated level uses up: the level is a quantile with an error of its own.
+USED = 0.7
+#: Simulated sets of runs from which the level that chance reaches is taken.
+SIMULATIONS = 1000
 
 
 @dataclass(frozen=True)
 class Stability:
     """One entry a cluster, the most stable first.
 
-    index (c,): I_q = mean |cos| within the cluster − mean |cos| from it to the rest, at most 1; a single
-    estimate has no partner to agree with and gets 0. centrotype (p, c): the member most similar to its
+    index (c,): I_q = mean |cos| of two different members of the cluster − mean |cos| from it to the rest, at most
+    1; a single estimate has no partner to agree with and gets 0. centrotype (p, c): the member most similar to its
     cluster. source (c, 2): run and component of the centrotype. runs (c,): fraction of the runs with a
     member. size (c,): members. labels: one array (k,) a run, the cluster of each of its components.
-    reproducible (c,).
+    reproducible (c,): alike, in nearly every run, and more so than freely turning axes are in all but 5 % of cases.
+    undecided (c,): alike and in nearly every run, but no more than free axes may be in so few runs. chance: the mean
+    |cos| within that free axes exceed in 5 % of cases.
     """
 
     index: Array
@@ -39,6 +48,8 @@ class Stability:
     size: NDArray[np.intp]
     labels: list[NDArray[np.intp]]
     reproducible: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    chance: float
 
     @property
     def mean(self) -> float:
@@ -55,18 +66,13 @@ def stability(
     |cos| of the filters. Sign, order and scale of the filters change nothing. InputError for fewer than two
     runs.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
     runs = [np.asarray(W, dtype=np.float64) for W in filters]
     if len(runs) < 2 or len({len(W) for W in runs}) != 1:
         raise InputError("stability needs two or more runs with the same number of features")
     pooled = np.hstack([W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny) for W in runs])
     similarity = cosines(pooled, pooled) if C is None else cosines(root := _root(C) @ pooled, root)
     run_of = np.repeat(np.arange(len(runs)), [W.shape[1] for W in runs])
-    distance = squareform(1 - similarity, checks=False)
-    count = clusters or max(W.shape[1] for W in runs)
-    label = fcluster(linkage(distance, "average"), count, "maxclust") - 1
+    label = clustered(similarity, clusters or max(W.shape[1] for W in runs))
     return _describe(pooled, similarity, label, run_of, [W.shape[1] for W in runs])
 
 
@@ -74,21 +80,25 @@ def _describe(
     pooled: Array, similarity: Array, label: NDArray, run_of: NDArray, sizes: list[int]
 ) -> Stability:
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    index, centre, fraction, size = [], [], [], []
+    within, across, centre, fraction, size = [], [], [], [], []
     for cluster in range(label.max() + 1):
         inside = np.flatnonzero(label == cluster)
         outside = np.flatnonzero(label != cluster)
-        within = similarity[np.ix_(inside, inside)]
-        across = similarity[np.ix_(inside, outside)].mean() if len(outside) else 0.0
-        index.append(within.mean() - across if len(inside) > 1 else 0.0)
-        centre.append(inside[np.argmax(within.sum(axis=1))])
+        among = similarity[np.ix_(inside, inside)]
+        within.append(without_self(among))
+        across.append(similarity[np.ix_(inside, outside)].mean() if len(outside) else 0.0)
+        centre.append(inside[np.argmax(among.sum(axis=1))])
         fraction.append(len(np.unique(run_of[inside])) / len(sizes))
         size.append(len(inside))
-    order = np.lexsort((centre, -np.array(index)))
+    index = np.where(np.array(size) > 1, np.array(within) - np.array(across), 0.0)
+    order = np.lexsort((centre, -index))
     renamed = np.empty_like(order)
     renamed[order] = np.arange(len(order))
     members = np.array(centre)[order]
-    values, covered = np.array(index)[order], np.array(fraction)[order]
+    values, covered = index[order], np.array(fraction)[order]
+    alike = (values >= RELIABLE_INDEX) & (covered >= RELIABLE_RUNS)
+    chance = chance_level(len(sizes))
+    beyond = np.array(within)[order] > chance
     return Stability(
         index=values,
         centrotype=pooled[:, members],
@@ -96,8 +106,46 @@ def _describe(
         runs=covered,
         size=np.array(size)[order],
         labels=np.split(renamed[label], starts[1:-1]),
-        reproducible=(values >= RELIABLE_INDEX) & (covered >= RELIABLE_RUNS),
+        reproducible=alike & beyond,
+        undecided=alike & ~beyond,
+        chance=chance,
     )
+
+
+def without_self(similarity: Array) -> float:
+    """Mean similarity (m, m) of two different estimates; 0 for one alone. Its agreement with itself says nothing."""
+    m = len(similarity)
+    return float((similarity.sum() - np.trace(similarity)) / (m * (m - 1))) if m > 1 else 0.0
+
+
+@cache
+def chance_level(runs: int) -> float:
+    """The mean |cos| within a cluster that two axes exceed in 5 % of cases which turn freely in their plane.
+
+    The worst case: in more dimensions free axes meet less often. By simulation with the same clustering; 0.9995 for
+    2 runs, 0.99 for 3, 0.81 in the limit of many.
+    """
+    random = np.random.default_rng(0)
+    levels = []
+    for _ in range(SIMULATIONS if runs < 20 else SIMULATIONS // 5):
+        angle = random.uniform(0, np.pi / 2, runs)
+        both = np.concatenate([angle, angle + np.pi / 2])
+        similarity = np.abs(np.cos(both[:, None] - both))
+        label = clustered(similarity, 2)
+        for cluster in range(label.max() + 1):
+            inside = np.flatnonzero(label == cluster)
+            covered = len(np.unique(inside % runs)) / runs >= RELIABLE_RUNS
+            levels.append(without_self(similarity[np.ix_(inside, inside)]) if covered else 0.0)
+    return float(np.quantile(levels, 1 - USED * FALSE_RATE))
+
+
+def clustered(similarity: Array, count: int) -> NDArray[np.intp]:
+    """At most `count` clusters by average linkage: the number, from 0 on, of each estimate."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    distance = squareform(1 - similarity, checks=False)
+    return np.asarray(fcluster(linkage(distance, "average"), count, "maxclust") - 1, np.intp)
 
 
 def _root(C: ArrayLike) -> Array:

@@ -6,9 +6,6 @@ import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 
-GAUSSIAN = "look Gaussian"
-
-
 WIDE = 1.5
 """Ratio of σ from which on the variances of a group are not called similar."""
 
@@ -69,14 +66,17 @@ def _group(certificate: Certificate, group: list[int]) -> str:
 
 
 def _reason(certificate: Certificate, group: list[int]) -> str:
-    variances, shapes = _variances(certificate, group), _shapes(certificate, group)
-    proven = variances.startswith("have equal") and shapes == GAUSSIAN
+    equal, variances = _variances(certificate, group)
+    if certificate.linear:
+        return f"{variances}: linear PCA has nothing else to tell their axes by"
+    gaussian, shapes = _shapes(certificate, group)
     return f"{variances} and {shapes}: " + (
-        "their axes are arbitrary" if proven else "these rows do not fix their axes"
+        "their axes are arbitrary" if equal and gaussian else "these rows do not fix their axes"
     )
 
 
-def _variances(certificate: Certificate, group: list[int]) -> str:
+def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
+    """Whether the variances of a group are equal within their error, and words for it."""
     from scipy.stats import norm
 
     sigma = certificate.sigma[group]
@@ -90,12 +90,13 @@ def _variances(certificate: Certificate, group: list[int]) -> str:
         f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
     )
     if sigma.max() > WIDE * sigma.min():  # a chain of alike neighbours whose ends are not alike
-        return f"have variances that differ ({spread})"
-    equal = max(free) <= norm.isf(certificate.level / 2)
-    return f"have {'equal' if equal else 'similar'} variance ({spread})"
+        return False, f"have variances that differ ({spread})"
+    equal = bool(max(free) <= norm.isf(certificate.level / 2))
+    return equal, f"have {'equal' if equal else 'similar'} variance ({spread})"
 
 
-def _shapes(certificate: Certificate, group: list[int]) -> str:
+def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
+    """Whether a group looks Gaussian, and words for its shape."""
     gap = max(
         abs(certificate.shape[i, j]) / max(certificate.shape_error[i, j], np.finfo(float).tiny)
         for i in group
@@ -103,13 +104,11 @@ def _shapes(certificate: Certificate, group: list[int]) -> str:
         if i < j and certificate.verdict[i, j] == ARBITRARY
     )
     kurtosis = certificate.kurtosis[group]
-    if gap <= certificate.threshold:
-        return (
-            "look Gaussian"
-            if np.abs(kurtosis).max() < 1
-            else f"have shapes that cancel ({_kurtosis(kurtosis)})"
-        )
-    return f"have shapes that this a barely holds ({_kurtosis(kurtosis)})"
+    if gap > certificate.threshold:
+        return False, f"have shapes that this a barely holds ({_kurtosis(kurtosis)})"
+    if np.abs(kurtosis).max() < 1:
+        return True, "look Gaussian"
+    return False, f"have shapes that cancel ({_kurtosis(kurtosis)})"
 
 
 def _wrong(certificate: Certificate, group: list[int]) -> str:

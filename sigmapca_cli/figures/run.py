@@ -100,7 +100,7 @@ def _scatter(run: Any, source: Any) -> Figure | None:
 
 
 def _certificate(run: Any, source: Any) -> Figure:
-    from sigmapca_cli.evaluation.identifiability import certify_run
+    from sigmapca_cli.evaluation.certify import certify_run
 
     return plot_certificate(certify_run(run, source), _title(run))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Array, Solution, finalise, standardise
+from sigmapca_cli.sources.statistics import rank_of
 
 log = logging.getLogger("sigmapca")
 
@@ -60,15 +61,12 @@ def fit(cfg: Any, source: Any) -> Solution:
 def leading(source: Any, k: int) -> tuple[Array, Array, Array, int]:
     """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the
     numerical rank.
-
-    The rank counts eigenvalues above p·ε·max, a threshold that scales with the data.
     """
     if not 1 <= k <= source.p:
         raise InputError(f"k={k}: must lie between 1 and the number of features p={source.p}")
     values, vectors = source.principal_axes()
     values = np.clip(values, 0, None)
-    rank = int((values > values[0] * source.p * np.finfo(np.float64).eps).sum())
-    return vectors[:, :k], values[:k], values, rank
+    return vectors[:, :k], values[:k], values, rank_of(values)
 
 
 def pca_svd(cfg: Any, source: Any) -> Solution:
@@ -111,6 +109,10 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
 
     _, C = source.covariance()
     p = C.shape[0]
+    if cfg.k >= p:
+        raise InputError(
+            f"k={cfg.k}: factor analysis needs fewer factors than the {p} features, as each has a noise of its own"
+        )
     leading(source, cfg.k)
     values, vectors = source.principal_axes()
     root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T

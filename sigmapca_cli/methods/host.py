@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
-from sigmapca_cli.sources.base import Source
 
 NONLINEARITIES = ("tanh", "scaled_tanh")
 SIGMAS = ("ema", "data", "unit")
@@ -61,7 +60,7 @@ class HostMethod:
     def init_state(self, W0: np.ndarray, data_sigma: np.ndarray) -> State:
         """State before the first step: W0 (p, k) with unit columns; σ (k,) the data's, or 1."""
         norm = np.linalg.norm(W0, axis=0)
-        at_data = self.sigma.name == "data" or self.sigma.start == "data"
+        at_data = self.sigma.name == "data" or (self.sigma.start == "data" and self.sigma.name != "unit")
         sigma = data_sigma.astype(W0.dtype) if at_data else np.ones_like(norm)
         state = {"W": W0 / np.maximum(norm, np.finfo(W0.dtype).tiny), "sigma": sigma}
         if self.sigma.name == "ema":
@@ -81,37 +80,7 @@ class HostMethod:
         """The Solution; covariance (p, p) of the standardised data, float64."""
         return finalise(state["W"], covariance)
 
-    def relative_gradient(self, state: State, source: Source, blocks: list[np.ndarray]) -> np.ndarray:
-        """‖tangent gradient of column j‖ / (2σ_j²) over rows in blocks of numbers, (k,), for σ exact over the data.
-
-        The gradient is 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] with ŷ = aσ·tanh(y/(aσ)); the variance below is that of these rows.
-        """
-        W = state["W"]
-        scale = (state["sigma"] if self.sigma.name == "unit" else self.exact_sigma(W, source)) * self.a
-        gram = W.T @ W
-        G, second = np.zeros_like(W), np.zeros_like(scale)
-        for rows in blocks:
-            x = source.rows(rows).astype(W.dtype)
-            y = x @ W
-            second += np.square(y).sum(0)
-            y -= y.mean(0)
-            t = np.tanh(y / scale)
-            inner = (t * scale) @ gram - y
-            if self.nonlinearity.derivative != "one":
-                inner *= 1 - t * t
-            G += 2 * (x.T @ (inner - inner.mean(0)))
-        n = sum(map(len, blocks))
-        G /= n
-        G -= W * ((W * G).sum(0) / np.square(W).sum(0))
-        variance = np.maximum(second / n, np.finfo(W.dtype).tiny)
-        return np.asarray(np.linalg.norm(G, axis=0) / (2 * variance))
-
     @property
     def a(self) -> float:
         """The scale of h(z) = a·tanh(z/a)."""
         return 1.0 if self.nonlinearity.name == "tanh" else float(self.nonlinearity.a)
-
-    @staticmethod
-    def exact_sigma(W: np.ndarray, source: Source) -> np.ndarray:
-        """√diag(WᵀCW), (k,)."""
-        return deviations(W.astype(np.float64), source.covariance()[1]).astype(W.dtype)

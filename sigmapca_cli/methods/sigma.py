@@ -34,8 +34,8 @@ def data_sigma(W: Tensor, C: Tensor) -> Tensor:
 
 
 def start(rule: str, W: Tensor, sigma_data: Tensor, at_data: bool) -> Tensor:
-    """σ before the first step: the data's for `data` (or when asked for), else 1."""
+    """σ before the first step: the data's for `data` (or when asked for), else 1; always 1 for `unit`."""
     shape = (*W.shape[:-2], W.shape[-1])
-    if rule == "data" or at_data:
+    if rule == "data" or (at_data and rule != "unit"):
         return sigma_data.to(W.dtype).expand(shape).clone()
     return torch.ones(shape, dtype=W.dtype, device=W.device)

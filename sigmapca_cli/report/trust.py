@@ -32,11 +32,26 @@ def _converged(run: Run) -> list[Verdict]:
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
     if converged is None or converged == "":
         return []
-    gradient, tol = scalar(run, "relative_gradient"), run.config.get("tol")
-    detail = "" if math.isnan(gradient) else f": relative gradient {gradient:.2g}"
-    if detail and isinstance(tol, int | float):
-        detail += f", tol={tol:g}"
-    return [Verdict(("converged" if converged else "not converged") + detail, bool(converged), "convergence")]
+    angle, tol = scalar(run, "angle"), run.config.get("tol")
+    if math.isnan(angle):
+        gradient = scalar(run, "relative_gradient")
+        detail = "" if math.isnan(gradient) else f": relative gradient {gradient:.2g}"
+    else:
+        detail = f": at most {angle:.2g} rad to go"
+        detail += f", tol={tol:g}" if isinstance(tol, int | float) else ""
+        if pairs := len(np.atleast_2d(run.evaluation.get("unstable_pairs", np.zeros((0, 2))))):
+            detail += f"; at a saddle: {pairs} ways lead away"
+    good: bool | None = bool(converged)
+    # Where the truth is known, it says whether the run is good, not whether it has come to rest.
+    if good and not math.isnan(scalar(run, "mcc")) and not _found_truth(run):
+        good = None
+    return [Verdict(("converged" if converged else "not converged") + detail, good, "convergence")]
+
+
+def _found_truth(run: Run) -> bool:
+    """Whether every true direction is found, above 0.95."""
+    each = np.atleast_1d(run.evaluation.get("truth_similarity", []))
+    return bool(len(each) and (each > 0.95).all())
 
 
 def _truth(run: Run) -> list[Verdict]:
@@ -50,7 +65,8 @@ def _truth(run: Run) -> list[Verdict]:
         if len(each)
         else ""
     )
-    return [Verdict(f"mean matched similarity with the truth (MCC) {mcc:.4f}{level}{good}")]
+    words = f"mean matched similarity with the truth (MCC) {mcc:.4f}{level}{good}"
+    return [Verdict(words, _found_truth(run) if len(each) else None, "truth")]
 
 
 def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:

@@ -131,7 +131,14 @@ RICA_INPUT_SCALE = Experiment(
             Panel(f"fixed{s}", f"{s} x, β = 1", ("model=rica", "model.beta=1", f"data.scale_input={s}"))
             for s in SCALES
         ),
-        *(Panel(f"adaptive{s}", f"{s} x, β = E‖x‖", ("model=rica", f"data.scale_input={s}")) for s in SCALES),
+        *(
+            Panel(
+                f"adaptive{s}",
+                f"{s} x, β = E‖x‖",
+                ("model=rica", "model.beta_0=1", f"data.scale_input={s}"),
+            )
+            for s in SCALES
+        ),
     ),
     (
         scale_claim("With β = 1 the filters depend on the scale of the input", "fixed", "<"),

@@ -21,6 +21,7 @@ from sigmapca_cli.solvers.parallel import fitting, total
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
+from sigmapca_cli.sources.statistics import rank_of
 
 Array = np.ndarray
 
@@ -240,8 +241,8 @@ def _check(Y: Array, k: int | None) -> Array:
         std = np.sqrt(np.maximum(square - mean**2, 0))
     if not np.isfinite(std).all():
         raise InputError("the components contain NaN or infinite values; check the data")
-    if std.min() <= 1e-6 * std.max():
-        rank = int((std > 1e-6 * std.max()).sum())
+    rank = rank_of(np.square(std))
+    if rank < width:
         raise InputError(f"only {rank} of {width} components have any variance; use k={rank} or fewer")
     return np.ascontiguousarray(Y)
 

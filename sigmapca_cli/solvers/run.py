@@ -14,6 +14,7 @@ from sigmapca_cli.solvers.newton import NewtonResult, solve
 from sigmapca_cli.solvers.parallel import spread
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.statistics import check_k, rank_of
 
 Array = np.ndarray
 Facts = dict[str, Any]
@@ -118,11 +119,7 @@ def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
         raise InputError(f"k={k} components of {len(C)} features; choose k between 1 and {len(C)}")
     values, vectors = source.principal_axes()
     P = np.ascontiguousarray(vectors[:, :k])
-    rank = int((values > 1e-10 * values[0]).sum())
-    if rank < k:
-        raise InputError(
-            f"k={k}, but the data has only {rank} directions with any variance; use k={rank} or fewer"
-        )
+    check_k(k, source.n, source.p, rank_of(values))
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
     if source.n <= LARGEST_ROWS:
         return P, np.concatenate([block @ single - shift for block in source.blocks()]), C, []

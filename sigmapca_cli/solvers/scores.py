@@ -7,13 +7,14 @@ the section on nonlinear PCA). A nonlinearity h therefore enters the solver thro
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
 
 Array = np.ndarray
-Score = Callable[[Array, Array], tuple[Array, Array]]
+Score = Callable[..., tuple[Array, Array]]
 
 ASYMMETRIC_SCALE = 1.6
 """c of h(z) = c·tanh(z): close to 1/std(tanh(z)) for a standard normal z."""
@@ -55,17 +56,15 @@ def hard_tanh_one(z: Array, a: Array) -> tuple[Array, Array]:
     return z - np.clip(z, -a, a), (np.abs(z) > a).astype(z.dtype)
 
 
-def asymmetric(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = c·tanh(z), c = 1.6, true derivative: φ = (z − ct)·c(1 − t²)."""
-    c = ASYMMETRIC_SCALE
+def asymmetric(z: Array, a: Array, c: float = ASYMMETRIC_SCALE) -> tuple[Array, Array]:
+    """h = c·tanh(z), true derivative: φ = (z − ct)·c(1 − t²)."""
     t = np.tanh(z)
     s = 1 - t * t
     return (z - c * t) * (c * s), c * s * (1 - c * s - 2 * t * (z - c * t))
 
 
-def asymmetric_one(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = c·tanh(z), c = 1.6, h′ := 1: φ = z − ct, φ′ = 1 − c(1 − t²)."""
-    c = ASYMMETRIC_SCALE
+def asymmetric_one(z: Array, a: Array, c: float = ASYMMETRIC_SCALE) -> tuple[Array, Array]:
+    """h = c·tanh(z), h′ := 1: φ = z − ct, φ′ = 1 − c(1 − t²)."""
     t = np.tanh(z)
     return z - c * t, 1 - c + c * t * t
 
@@ -95,11 +94,12 @@ SCORES: dict[tuple[str, str], Score] = {
 }
 
 
-def lookup(nonlinearity: str, derivative: str) -> Score:
-    """The score of a nonlinearity; InputError where φ vanishes everywhere (hard tanh, sign) or is not smooth
-    enough."""
+def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
+    """The score of a nonlinearity, of `asymmetric` with the scale c where one is given; InputError where φ vanishes
+    everywhere (hard tanh, sign) or is not smooth enough."""
     try:
-        return SCORES[nonlinearity, derivative]
+        score = SCORES[nonlinearity, derivative]
+        return partial(score, c=c) if nonlinearity == "asymmetric" and c is not None else score
     except KeyError:
         known = ", ".join(f"{name}/{kind}" for name, kind in SCORES)
         raise InputError(

@@ -23,8 +23,8 @@ GROUPS = 32
 """Groups of every 32nd of these rows: their spread is the error of a sum over some rows in the place of all."""
 PROBED = (1024, 16_384)
 """Fewest and most rows that curvatures are averaged over."""
-SHARE = 0.05
-"""Share of the multiplications of the training that the curvatures may take."""
+SHARE, CHEAP = 0.05, 2e10
+"""Share of the multiplications of the training that the curvatures may take, or so many (half a second)."""
 BESIDE = 16
 """Directions beside the span of the filters in which they may leave it."""
 FLAT = 1e-3
@@ -116,7 +116,7 @@ def assess_field(
     whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
     Q = frame(W, whole, source, inner)
     passes = 4 * k + (0 if inner else Q.shape[1] - k)
-    most = SHARE * work / (passes * 3 * Q.shape[1] * k)
+    most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
     each = max(1, min(len(parts[0]), int(np.clip(most, *PROBED)) // len(parts)))
     near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
     z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])

@@ -162,6 +162,9 @@ def spread(groups: Array) -> Array:
 
 
 def joined(parts: list[Holds]) -> Holds:
-    """Several sets of ways as one."""
+    """Several sets of ways as one; none for a single component of a single feature."""
+    if not parts:
+        none, pairs = np.zeros(0), np.zeros((0, 2))
+        return Holds(none, none, none, none, pairs.astype(int), pairs, none)
     names = Holds.__dataclass_fields__
     return Holds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

@@ -66,7 +66,10 @@ class HostField:
         return deviations(self.parameter, C)
 
     def at(self, A: Array, x: Array) -> Array:
-        sigma = deviations(A, self.C) if self.fixed_sigma is None else self.fixed_sigma
+        sigma = self.fixed_sigma
+        if sigma is None:
+            factor, added = self.method.sigma.grown if self.method.sigma.name == "ema" else (1.0, 0.0)
+            sigma = np.sqrt(factor * np.square(deviations(A, self.C)) + added)
         kind = x.dtype
         scale, W = (sigma * self.method.a).astype(kind), A.astype(kind)
         y = x @ W
@@ -147,6 +150,8 @@ def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list
     if method.model.centring == "batch":
         # The rows of a data set are centred already; small groups of them are not to be centred on themselves.
         method = replace(method, model=replace(method.model, centring="data"))
+    # σ is worked out exactly beforehand: no row of a group is to move it.
+    method = replace(method, sigma=replace(method.sigma, momentum=1.0))
     if method.constraint == "weight_norm":
         values[method.trained] = method.effective(values[method.trained])
     layers = [method.trained, *(["V"] if method.second else [])]

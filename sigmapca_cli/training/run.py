@@ -310,5 +310,8 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
     """What ends a run: its folder, and below it how good it is."""
     parts = [f"explained variance {evaluation['explained_variance']:.4f}"]
     if "mcc" in evaluation:
-        parts.append(f"MCC {evaluation['mcc']:.4f} (chance {evaluation['mcc_chance']:.2f})")
+        mcc, chance = evaluation["mcc"], evaluation["mcc_chance"]
+        parts.append(
+            f"MCC {mcc:.4f} ({'no better than chance,' if mcc <= chance else 'chance'} {chance:.2f})"
+        )
     return f"{shortened(folder)}\n  {'  '.join(parts)}"

@@ -352,7 +352,7 @@ def test_rica_norm_is_one_minus_a_quarter_of_beta():
 def test_the_moving_average_weighs_the_past_and_starts_at_one():
     """Variance 9 after a start at 1, momentum 0.99: 1.08 (biased variance), ε inside the root."""
     x = torch.tensor([[-3.0], [3.0]], dtype=torch.float64)
-    method = build(composed("nlpca"))
+    method = build(composed("nlpca", "sigma.start=one", "sigma.relative=false"))
     state, _ = state_of(
         method, torch.ones(1, 1, dtype=torch.float64), torch.full((1, 1), 9.0, dtype=torch.float64)
     )
@@ -397,7 +397,7 @@ def test_trained_sigma_grows_and_an_l2_term_bounds_it(groups):
 def test_weight_norm_trains_the_direction_only():
     """The gradient of ŵ = w/‖w‖ is orthogonal to w, and equals autograd through the division."""
     x = planted(P, K, 2, "laplace", 100)[0]
-    method = build(composed("nlpca", "constraint=weight_norm", "sigma=unit"))
+    method = build(composed("nlpca", "constraint=weight_norm", "sigma=unit", "sigma.start=one"))
     W = 1.7 * start(P, K, 2)
     state, _ = state_of(method, W, x.T @ x / len(x))
     grad = method.gradient(state, x)[1]["W"]

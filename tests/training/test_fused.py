@@ -11,7 +11,7 @@ from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.host import HostMethod, covers
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import fit, ways
-from sigmapca_cli.training.convergence import relative_gradient
+from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fused import FusedStep
 
 from .conftest import composed
@@ -46,7 +46,7 @@ def same(first, second):
     # Rows are float32: centring them first or last differs in the last bits of that.
     for name in ("W", "sigma"):
         np.testing.assert_allclose(first.state[name], second.state[name], rtol=1e-4, atol=1e-6)
-    gradients = [relative_gradient(t.method, t.state, t.batches.source) for t in (first, second)]
+    gradients = [assess(t.method, t.state, t.batches.source).gradient for t in (first, second)]
     np.testing.assert_allclose(*gradients, rtol=1e-3, atol=1e-7)
     one, other = (t.method.result(t.state, t.batches.source.covariance()[1]) for t in (first, second))
     for name in ("W", "sigma", "encoder", "decoder"):

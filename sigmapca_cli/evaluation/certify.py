@@ -1,0 +1,163 @@
+"""The certificate of a stored run: with the numbers that it was trained with, and only where its curvature is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.identifiability import (
+    ARBITRARY,
+    IDENTIFIED,
+    LEVEL,
+    Certificate,
+    certify,
+    threshold_of,
+    without_diagonal,
+)
+from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.evaluation.pairs import Blocks, accumulate
+
+ELSEWHERE = "compare seeds instead: sigmapca stability"
+#: Terms beside the main loss that a rotation of orthonormal filters does not change.
+ROTATION_FREE = {"encoder", "unit_norm"}
+#: Linear methods that find a subspace and no axes in it.
+NO_AXES = {"linear_ae", "subspace"}
+
+
+def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
+    """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
+
+    The nonlinearity, its a and its c are those that trained: one a a component where the run stored so, and a·σ/std(y)
+    where σ was trained too. Linear PCA is judged by its variances alone. InputError for a loss whose curvature this
+    is not, and for a second rotation; the message names what to use instead.
+    """
+    model = run.config.get("model", {})
+    if problem := refusal(run, model):
+        raise InputError(problem)
+    index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
+    W = np.asarray(run.filters, dtype=np.float64)
+    Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
+    if is_linear(model):
+        return certify_variances(Y, level)
+    setting = run.config.get("nonlinearity", {})
+    kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
+    c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None
+    return certify(Y, kind, derivative, scale_of(run, setting, Y), level, c=c)
+
+
+def is_linear(model: Any) -> bool:
+    """Whether the run is linear PCA, whose axes nothing but their variances holds."""
+    return model.get("family") == "linear_pca" or model.get("name") == "ppca"
+
+
+def refusal(run: Any, model: Any) -> str | None:
+    """Why there is no certificate for a run, or None."""
+    name = model.get("name", "this model")
+    if run.rotation is not None or model.get("family") == "linear_ica":
+        return f"a certificate is for nonlinear PCA; this run has a second rotation (linear ICA): {ELSEWHERE}"
+    if name in NO_AXES or model.get("objective") in NO_AXES:
+        return f"model={name} finds a subspace; its axes in it are arbitrary, and there is nothing to certify"
+    if is_linear(model):
+        return None
+    config, newton = run.config, run.config.get("solver", {}).get("name") == "newton"
+    if model.get("objective") != "main":
+        return f"the certificate holds the curvature of the main loss, not of model={name}: {ELSEWHERE}"
+    ordering = config.get("ordering", {}).get("name", "none")
+    if ordering != "none":
+        return f"the certificate does not hold the curvature of ordering={ordering}: {ELSEWHERE}"
+    terms = set(config.get("regularisers") or {}) - ROTATION_FREE
+    if terms:
+        return f"the certificate does not hold the curvature of regularisers={sorted(terms)}: {ELSEWHERE}"
+    constraint = config.get("constraint", {}).get("name", "unit_norm")
+    if constraint in ("symmetric", "gram_schmidt") and not newton:
+        return (
+            f"under constraint={constraint} other equations hold the axes than the certificate's: {ELSEWHERE}"
+        )
+    if config.get("sigma", {}).get("name") == "unit" and not newton:
+        return f"sigma=unit is the conventional model, whose curvature the certificate does not hold: {ELSEWHERE}"
+    if config.get("nonlinearity", {}).get("c") == "adaptive" and "asymmetric" in str(
+        config["nonlinearity"].get("name")
+    ):
+        return f"nonlinearity.c=adaptive changes h with the data; the certificate needs a number: {ELSEWHERE}"
+    return None
+
+
+def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
+    """a of each component, in units of its standard deviation: what was learned or chosen, else the configuration's."""
+    a = run.evaluation.get("a", setting.get("a", run.config.get("a", 4.0)))
+    if isinstance(a, str):
+        raise InputError(
+            f"the run was set to a={a} and stored no a: a certificate needs the number of each component"
+        )
+    trained = run.evaluation.get("trained_sigma")
+    if trained is None:
+        return np.asarray(a, np.float64)
+    # h(y/σ)σ = aσ·tanh(y/(aσ)): in units of std(y) this is a tanh of scale aσ/std(y).
+    return np.asarray(a, np.float64) * np.asarray(trained, np.float64) / np.maximum(Y.std(0), 1e-300)
+
+
+def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
+    """The certificate of linear PCA's components Y (n, k): a pair is identified where its two variances differ.
+
+    The curvature of the Rayleigh quotient is (σ_j/σ_i − σ_i/σ_j)²; an axis is off by ρ_ij·σ_iσ_j/|σ_i² − σ_j²|, whose
+    error follows from that of the correlation ρ_ij.
+    """
+    blocks = Blocks(Y, 8192)
+    n, mean, sigma = blocks.location()
+    k = len(sigma)
+    moments = accumulate(blocks, n, mean, sigma, lambda z, a: (z, np.ones_like(z)), np.ones(k))
+    groups = len(moments.weight)
+
+    def error(influence: Array) -> Array:
+        squares = np.tensordot(moments.weight**2, influence**2, axes=1)
+        return np.asarray(np.sqrt(squares * groups / (groups - 1)))
+
+    s = (moments.z2 - 1) / 2
+    ratio = np.log(np.where(sigma > 0, sigma, 1.0))
+    difference = np.abs(ratio[:, None] - ratio)
+    deviation = error(s[:, :, None] - s[:, None, :])
+    score = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
+    threshold = threshold_of(level, k, groups - 1, False)
+    safe = np.where(sigma > 0, sigma, 1.0)
+    t = safe / safe[:, None]
+    gap = np.abs(1 / t - t)
+    C = moments.over_all(moments.C)
+    correlation = moments.C - C - C * (s[:, :, None] + s[:, None, :])
+    verdict = np.where(score > threshold, IDENTIFIED, ARBITRARY)
+    angle = np.divide(error(correlation * (1 - np.eye(k))), gap, out=np.full((k, k), np.inf), where=gap > 0)
+    return Certificate(
+        curvature=without_diagonal(gap**2),
+        error=without_diagonal(4 * np.sinh(2 * difference) * deviation),
+        score=without_diagonal(score),
+        shape=without_diagonal(np.zeros((k, k))),
+        shape_error=without_diagonal(np.ones((k, k))),
+        variance_score=without_diagonal(score),
+        angle=without_diagonal(np.where(verdict == IDENTIFIED, angle, np.inf)),
+        verdict=verdict,
+        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
+        kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
+        sigma=sigma,
+        n=n,
+        threshold=threshold,
+        level=level,
+        linear=True,
+    )
+
+
+def state_of(run: Any) -> str | None:
+    """A sentence about a run that has not converged, or may not have; None for one that has."""
+    converged = run.attrs.get("converged", run.evaluation.get("converged"))
+    model = run.config.get("model", {})
+    trained = (
+        model.get("kind", "trained") == "trained" and run.config.get("solver", {}).get("name") != "newton"
+    )
+    if converged is not None and converged != "" and not converged:
+        return (
+            "this run has not converged: its axes are where training was left, and say nothing of the data; "
+            "train longer, and ask again"
+        )
+    if trained and "angle" not in run.evaluation:
+        return "this run was made before convergence was measured as an angle: train it again to know how far it came"
+    return None

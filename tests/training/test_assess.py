@@ -1,0 +1,138 @@
+"""What `converged` claims: within an angle of a stable point. For every method there is a run to which it says no."""
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from sigmapca_cli.methods.catalogue import CATALOGUE
+from sigmapca_cli.sources import build as build_source
+from sigmapca_cli.training import fit, ways
+from sigmapca_cli.training.arrays import as_numpy
+from sigmapca_cli.training.convergence import assess
+
+from .conftest import composed
+
+DIRECT = {"pca_svd", "ppca", "fastica", "picard", "factor_analysis"}
+TRAINED = sorted(set(CATALOGUE) - DIRECT)
+LINEAR = {name for name in TRAINED if CATALOGUE[name].family == "linear PCA"} | {"bigradient_hierarchic"}
+# Uniform sources for what separates no others; every other method gets Laplace ones.
+SUB_GAUSSIAN = {"nlpca_whitened", "nlpca_conventional"}
+DATA = ("data=planted", "data.n=8000", "data.p=8", "data.k=4", "data.group=2", "k=4", "threads=1")
+# What the catalogue's own numbers need on these data to come to rest within the steps of a test.
+SETTINGS = {
+    "bigradient": ("lr=0.001",),
+    "nlpca_latent_linear": ("steps=6000",),
+    "nlpca_latent_asymmetric": ("steps=6000",),
+    "nlpca_triangular": ("steps=6000",),
+}
+
+
+def trained(*overrides):
+    """A trainer after its steps, as the command would have trained it, and its data."""
+    cfg = OmegaConf.to_object(composed(*overrides))
+    source = build_source(cfg.data)
+    trainer = fit.make_trainer(cfg, ways.method_of(cfg), source, "cpu")
+    trainer.run()
+    return trainer
+
+
+def judged(*overrides):
+    return fit.assessed(trained(*overrides))
+
+
+def setting(name):
+    kind = "uniform" if name in SUB_GAUSSIAN else "laplace"
+    return (*DATA, f"model={name}", f"data.sources={kind}")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_run_that_is_stopped_at_its_start_has_not_converged(name):
+    # The principal axes are what linear methods look for: those are stopped at a random start.
+    start = "init=orthogonal" if name in LINEAR | {"bigradient"} else "init=pca"
+    assert not judged(*setting(name), start, "steps=2", "lr=1e-9").converged(0.1)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_run_that_is_done_has_converged(name):
+    assert judged(*setting(name), "steps=3000", *SETTINGS.get(name, ())).converged(0.1)
+
+
+@pytest.mark.parametrize(
+    "model, steps",
+    [("nlpca", 60), ("nlpca", 200), ("nlpca_tanh_linear", 60), ("nlpca_deflation", 200), ("lica", 300)],
+)
+def test_the_angle_is_what_a_run_still_goes(model, steps):
+    """Training on from a run moves its filters by the angle that was measured, to a third of it."""
+    run = trained(*DATA, f"model={model}", "a=3", f"steps={steps}", "optimizer.schedule=constant")
+    found = fit.assessed(run)
+    start = as_numpy(run.method.directions(run.state)).astype(np.float64)
+    assert found.strict_angle.max() < 0.6, "too far for a linear model: choose more steps"
+    on = trained(*DATA, f"model={model}", "a=3", "steps=6000")
+    end = as_numpy(on.method.directions(on.state)).astype(np.float64)
+    start, end = (v / np.linalg.norm(v, axis=0) for v in (start, end))
+    moved = np.arccos(np.minimum(np.abs(start.T @ end).max(1), 1.0))
+    np.testing.assert_allclose(found.strict_angle, moved, atol=0.03, rtol=0.35)
+
+
+def test_the_verdict_does_not_go_by_the_rate_the_schedule_or_the_length():
+    """Left alone at the principal axes a run has not converged, however long it was left there, and however."""
+    for way in ("steps=1", "steps=3000", "optimizer.schedule=constant", "epochs=1", "optimizer=sgd"):
+        assert not judged(*DATA, "lr=1e-9", way).converged(0.1)
+
+
+@pytest.mark.parametrize("model", ["nlpca", "nlpca_latent_wtw", "linear_ae", "rica", "skew_symmetric"])
+def test_the_verdict_has_no_unit(model):
+    found = [
+        judged(*DATA, f"model={model}", "steps=100", f"data.scale_input={scale}")
+        for scale in (1e-9, 1.0, 1e9)
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(other.angle, found[0].angle, rtol=0.05, atol=2e-3)
+        np.testing.assert_array_equal(other.unstable, found[0].unstable)
+
+
+def test_a_saddle_is_named(train, caplog, tmp_path):
+    # Half way between two sources of equal variance nothing pulls, and every small turn grows.
+    half = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 4)))[0]
+    x = np.random.default_rng(1).laplace(size=(8000, 4)) @ half.T
+    np.save(tmp_path / "x.npy", x + 0.01 * np.random.default_rng(2).normal(size=x.shape))
+    mixed = half.copy()
+    mixed[:, 0], mixed[:, 1] = (half[:, 0] + half[:, 1]) / 2**0.5, (half[:, 0] - half[:, 1]) / 2**0.5
+    np.save(tmp_path / "start.npy", mixed)
+    given = ("data=array", f"data.path={tmp_path / 'x.npy'}", "data.standardise=none", "k=4", "a=4")
+    start = ("init=file", f"init_file={tmp_path / 'start.npy'}")
+    run = train(*given, *start, "steps=2", "lr=1e-9")
+    assert not run.attrs["converged"]
+    assert len(run.evaluation["unstable_pairs"]) == 1 and "at a saddle, which components" in caplog.text
+    assert train(*given, *start, "steps=3000").attrs["converged"]
+
+
+def test_filters_of_the_smallest_variances_are_a_saddle_of_linear_methods():
+    """They are a stationary point too, and one that no step of a run would find."""
+    trainer = trained(*DATA, "model=linear_ae", "steps=1", "lr=1e-9")
+    source = trainer.batches.source
+    vectors = source.principal_axes()[1]
+    trainer.state["W"].copy_(torch.from_numpy(vectors[:, [0, 1, 6, 7]].copy()))
+    found = assess(trainer.method, trainer.state, source)
+    assert found.gradient.max() < 0.01 and len(found.unstable) and not found.converged(0.1)
+
+
+def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_converging():
+    rows = np.random.default_rng(0).normal(size=(20000, 4)) * [2, 2, 1, 1]
+    from sigmapca_cli.sources.base import MemorySource, Standardisation
+
+    source = MemorySource("rows", rows, Standardisation("none"))
+    cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))
+    trainer = fit.make_trainer(cfg, ways.method_of(cfg), source, "cpu")
+    trainer.run()
+    found = fit.assessed(trainer)
+    assert found.converged(0.1) and {tuple(sorted(pair)) for pair in found.unheld} == {(0, 1), (2, 3)}
+
+
+@pytest.mark.parametrize("rows", [500, 4000])
+def test_few_rows_in_the_place_of_all_tell_the_same(rows):
+    """What is measured on some rows agrees with what all rows say, to the error that some rows have."""
+    trainer = trained(*DATA, "steps=150")
+    few, all_ = (assess(trainer.method, trainer.state, trainer.batches.source, rows=r) for r in (rows, 8000))
+    assert np.abs(few.strict_angle - all_.strict_angle).max() < (0.5 if rows == 500 else 0.1)
