@@ -181,7 +181,8 @@ def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, 
     flat = (np.abs(found.curvature) <= FLAT) & still
     unheld = unsure & still
     held = np.maximum(np.abs(found.curvature), np.finfo(float).tiny)
-    angle = np.minimum(np.abs(found.residual) / held, QUARTER)
+    # Near a saddle a small residual says nothing: the stable point is somewhere else.
+    angle = np.where(unstable, QUARTER, np.minimum(np.abs(found.residual) / held, QUARTER))
     noise = np.minimum(found.residual_error / held, QUARTER) if sampled else 0 * angle
     least = (
         np.median(np.abs(found.curvature[found.moves[:, 0] < 0])) if (found.moves[:, 0] < 0).any() else 1.0
@@ -205,10 +206,15 @@ def of_components(found: Holds, squares: np.ndarray, keep: np.ndarray, k: int) -
 
 
 def larger(found: list[Convergence]) -> Convergence:
-    """Of two layers the larger angle of each component, and the ways of both."""
-    if len(found) == 1:
-        return found[0]
-    one, other = found
+    """Of all layers the larger angle of each component, and the ways of all."""
+    one, *others = found
+    for other in others:
+        one = larger_of(one, other)
+    return one
+
+
+def larger_of(one: Convergence, other: Convergence) -> Convergence:
+    """The larger angle of each component, and the ways of both."""
     return Convergence(
         np.maximum(one.angle, other.angle),
         np.maximum(one.strict_angle, other.strict_angle),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+GROWTH = 4.0
+"""A trained σ or a is also looked at when it has grown to so many times its value."""
+
 
 class Field(Protocol):
     """G of one trained matrix, all else held as the run left it. Coordinates are those of the rows x, or reduced.
@@ -156,7 +159,21 @@ def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list
         values[method.trained] = method.effective(values[method.trained])
     layers = [method.trained, *(["V"] if method.second else [])]
     draws = "mask" in method.objective.needs
-    return [ComposedField(method, layer, values, torch.from_numpy(C), draws) for layer in layers]
+    return [
+        ComposedField(method, layer, given, torch.from_numpy(C), draws)
+        for given in (values, *ahead(method, values))
+        for layer in layers
+    ]
+
+
+def ahead(method: Any, state: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Where a trained σ or a is going, if it is: filters that stand still for a small one may not for a large one.
+
+    A σ without a regulariser grows for as long as a run takes, and acts as a growing a.
+    """
+    moving = ["sigma"] if method.trains_sigma and not method.sigma.l2 else []
+    moving += ["a"] if method.trains_a else []
+    return [{**state, **{name: GROWTH * state[name] for name in moving}}] if moving else []
 
 
 def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
