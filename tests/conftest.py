@@ -16,3 +16,25 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"skipped: no real data files at {folder} (set SIGMAPCA_SHARED_DATA)")
     return folder
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Train in this process with these overrides, kept small; the run that was written."""
+    from hydra import compose, initialize_config_dir
+
+    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.config import register
+    from sigmapca_cli.job import job_of
+    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.training.run import run
+
+    def call(*overrides):
+        register()
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            cfg = compose("config", [f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides])
+        job = job_of(cfg)
+        job.overrides = list(overrides)
+        return Run.open(run(job))
+
+    return call

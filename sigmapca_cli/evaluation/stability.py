@@ -23,7 +23,7 @@ RELIABLE_RUNS = 0.9
 #: Rate at which axes that turn freely may be called reproducible. Of few runs some agree by chance.
 FALSE_RATE = 0.05
 #: Share of that rate that the simulated level uses up: the level is a quantile with an error of its own.
-USED = 0.7
+USED = 0.5
 #: Simulated sets of runs from which the level that chance reaches is taken.
 SIMULATIONS = 1000
 

@@ -115,7 +115,9 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
         )
     leading(source, cfg.k)
     values, vectors = source.principal_axes()
-    root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T
+    # scikit-learn adds an absolute 1e-12 to its variances: rows of unit mean variance make it relative.
+    unit = float(np.sqrt(np.trace(C) / p))
+    root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T / unit
     rotation = "varimax" if cfg.model.varimax else None
     model = FactorAnalysis(
         cfg.k, tol=cfg.model.tolerance, max_iter=cfg.model.max_iter, svd_method="lapack", rotation=rotation
@@ -125,7 +127,7 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
         model.fit(np.concatenate([root, -root]))
     converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
     _say_if_not(converged, "factor_analysis", cfg.model.max_iter)
-    A, noise = model.components_, model.noise_variance_
+    A, noise = model.components_ * unit, model.noise_variance_ * unit**2
     B = (A / noise).T @ np.linalg.inv(np.eye(cfg.k) + (A / noise) @ A.T)
     extra = {"noise_variance": noise, "loadings": A, "converged": converged, "iterations": model.n_iter_}
     return finalise(_unit(B), C, extra=extra)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.identifiability import (
     ARBITRARY,
     IDENTIFIED,
     REPELLED,
     certify,
-    certify_run,
     scan_a,
 )
 from sigmapca_cli.evaluation.words import explain, groups
@@ -216,7 +216,7 @@ def test_the_certificate_of_a_run_uses_its_filters_and_settings():
         filters=np.eye(3),
         rotation=None,
         evaluation={},
-        config={"a": 4.0, "nonlinearity": {"name": "scaled_tanh"}},
+        config={"a": 4.0, "nonlinearity": {"name": "scaled_tanh"}, "model": {"objective": "main"}},
     )
     found = certify_run(run, source)
     np.testing.assert_allclose(

@@ -69,3 +69,35 @@ def test_similarity_of_components_instead_of_filters():
 def test_one_run_is_refused():
     with pytest.raises(InputError, match="two or more runs"):
         stability([np.eye(3)])
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+def test_axes_that_turn_freely_are_called_reproducible_in_5_percent_of_cases_at_most(count):
+    """The null: two Gaussian components of equal variance, among eight that every run finds."""
+    generator = np.random.default_rng(count)
+    false = []
+    for _ in range(200):
+        E = orthonormal(20, 10, generator)
+        runs = []
+        for _ in range(count):
+            W = E + 0.01 * generator.standard_normal(E.shape)
+            W[:, :2] = W[:, :2] @ orthonormal(2, 2, generator)
+            runs.append(W)
+        found = stability(runs)
+        free = np.abs(E[:, :2].T @ found.centrotype).max(0) > 0.5
+        false += list(found.reproducible[free])
+        assert found.index[~free].min() > 0.97, "what all runs find is alike"
+        assert found.reproducible[~free].all() == (count > 2), "two runs are too few to tell even that"
+    assert np.mean(false) <= 0.05
+
+
+def test_two_runs_that_look_alike_are_too_few_to_tell():
+    generator = np.random.default_rng(0)
+    E = orthonormal(20, 5, generator)
+    found = stability([E, E + 0.02 * generator.standard_normal(E.shape)])
+    assert found.undecided.all() and not found.reproducible.any() and found.chance > 0.998
+
+
+def test_an_estimate_does_not_count_as_agreeing_with_itself():
+    a, b = np.eye(4)[:, :1], np.array([[np.cos(0.6)], [np.sin(0.6)], [0.0], [0.0]])
+    assert stability([a, b]).index[0] == pytest.approx(np.cos(0.6))

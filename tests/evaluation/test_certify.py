@@ -1,0 +1,124 @@
+"""The certificate of a run reads what trained it, and refuses where it would speak of another equation."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.certify import certify_run, state_of
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
+from sigmapca_cli.evaluation.words import explain
+
+MAIN = {"model": {"name": "nlpca", "family": "nonlinear_pca", "objective": "main", "kind": "trained"}}
+
+
+def rows(kind="uniform", n=20000, sigma=(1.0, 1.0)):
+    random = np.random.default_rng(0)
+    draw = {
+        "uniform": lambda: random.uniform(-(3**0.5), 3**0.5, (n, 2)),
+        "laplace": lambda: random.laplace(size=(n, 2)) / 2**0.5,
+        "gauss": lambda: random.normal(size=(n, 2)),
+    }[kind]
+    return draw() * sigma
+
+
+def run_on(x, evaluation=None, attrs=None, **config):
+    base = {**MAIN, "a": 4.0, "nonlinearity": {"name": "scaled_tanh", "a": 4.0, "derivative": "true"}}
+    run = SimpleNamespace(
+        rotation=None,
+        filters=np.eye(2),
+        evaluation=evaluation or {},
+        attrs=attrs or {},
+        config={**base, **config},
+    )
+    source = SimpleNamespace(n=len(x), rows=lambda index: x[index])
+    return run, source
+
+
+def verdict(*given, **config):
+    return certify_run(*run_on(*given, **config)).verdict[0, 1]
+
+
+def test_the_a_of_the_nonlinearity_is_the_one_that_is_read():
+    h = {"name": "scaled_tanh", "a": 0.8, "derivative": "true"}
+    assert verdict(rows(), nonlinearity=h) == IDENTIFIED  # at a = 4, the knob, uniform sources are repelled
+    assert verdict(rows()) == REPELLED
+
+
+def test_the_c_of_an_asymmetric_tanh_is_read():
+    def at(c):
+        h = {"name": "asymmetric", "a": 4.0, "c": c, "derivative": "one"}
+        return certify_run(*run_on(rows("laplace"), nonlinearity=h)).curvature[0, 1]
+
+    assert at(1.6) == pytest.approx(certify(rows("laplace"), "asymmetric", "one").curvature[0, 1])
+    assert abs(at(1.6) - at(1.1)) > 0.01
+    with pytest.raises(InputError, match="adaptive"):
+        at("adaptive")
+
+
+def test_a_trained_sigma_scales_a():
+    """h(y/σ)σ with a = 0.8 and σ three times the data's is a tanh of scale 2.4, which repels uniform sources."""
+    h = {"name": "scaled_tanh", "a": 0.8, "derivative": "true"}
+    assert verdict(rows(), {"trained_sigma": np.array([1.0, 1.0])}, nonlinearity=h) == IDENTIFIED
+    assert verdict(rows(), {"trained_sigma": np.array([3.0, 3.0])}, nonlinearity=h) == REPELLED
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+def test_linear_pca_is_judged_by_its_variances_alone(kind):
+    model = {"name": "pca_svd", "family": "linear_pca", "objective": "", "kind": "direct"}
+    found = certify_run(*run_on(rows(kind), model=model))
+    assert found.verdict[0, 1] == ARBITRARY and "nothing else to tell their axes by" in " ".join(explain(found))
+    assert verdict(rows(kind, sigma=(1.5, 1.0)), model=model) == IDENTIFIED
+
+
+def test_the_angle_of_linear_pca_is_that_of_repeated_samples():
+    model = {"name": "pca_svd", "family": "linear_pca", "objective": "", "kind": "direct"}
+    random = np.random.default_rng(1)
+    angles, said = [], []
+    for _ in range(60):
+        x = random.laplace(size=(2000, 2)) * [1.3, 1.0]
+        axis = np.linalg.eigh(np.cov(x.T))[1][:, 1]
+        angles.append(np.arctan2(axis[1], axis[0] * 1.0 if axis[0] else 1e-9) % np.pi)
+        said.append(certify_run(*run_on(x, model=model)).angle[0, 1])
+    angles = np.minimum(angles, np.pi - np.array(angles))
+    assert np.sqrt(np.mean(np.square(angles))) == pytest.approx(np.median(said), rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "config, words",
+    [
+        ({"model": {**MAIN["model"], "name": "rica", "objective": "rica"}}, "model=rica"),
+        ({"model": {**MAIN["model"], "name": "skew_symmetric", "objective": "skew_symmetric"}}, "skew"),
+        ({"model": {**MAIN["model"], "name": "x", "objective": "conventional"}}, "model=x"),
+        ({"model": {**MAIN["model"], "name": "y", "objective": "latent"}}, "model=y"),
+        ({"ordering": {"name": "deflation"}}, "ordering=deflation"),
+        ({"ordering": {"name": "triangular"}}, "ordering=triangular"),
+        ({"regularisers": {"l1": 0.1}}, "regularisers"),
+        ({"constraint": {"name": "symmetric"}}, "constraint=symmetric"),
+        ({"sigma": {"name": "unit"}}, "sigma=unit"),
+        ({"model": {**MAIN["model"], "name": "linear_ae", "family": "linear_pca"}}, "axes in it are arbitrary"),
+    ],
+)
+def test_another_equation_is_refused_with_what_to_use_instead(config, words):
+    with pytest.raises(InputError, match=words) as refused:
+        certify_run(*run_on(rows(), **config))
+    assert "stability" in str(refused.value) or "nothing to certify" in str(refused.value)
+
+
+def test_of_an_unconverged_run_the_run_is_spoken_of():
+    assert "has not converged" in state_of(run_on(rows(), {"angle": 1.0}, {"converged": False})[0])
+    assert "older" in state_of(run_on(rows(), {}, {"converged": True})[0]) or "before" in state_of(
+        run_on(rows(), {}, {"converged": True})[0]
+    )
+    assert state_of(run_on(rows(), {"angle": 0.01}, {"converged": True})[0]) is None
+
+
+def test_the_command_says_nothing_of_the_data_where_the_run_has_not_converged(train, capsys):
+    from sigmapca_cli.cli.evaluate import evaluated
+
+    run = train("data=planted", "data.n=2000", "data.p=12", "data.k=4", "k=4", "steps=2", "lr=1e-9")
+    words = evaluated(str(run.folder), None, True)["identifiability"]
+    assert len(words) == 1 and "this run has not converged" in words[0]
+    done = train("data=planted", "data.n=2000", "data.p=12", "data.k=4", "k=4")
+    assert "4 of 4 components" in evaluated(str(done.folder), None, True)["identifiability"][0]

@@ -1,0 +1,65 @@
+"""Runs are compared setting by setting, and what weakens their agreement is said."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.compare import compare
+from sigmapca_cli.evaluation.replicates import by_setting, weaknesses
+
+
+def run(a=4.0, seed=0, init="orthogonal", converged=True, solver="stochastic", half="all"):
+    config = {
+        "a": a,
+        "seed": seed,
+        "init": init,
+        "nonlinearity": {"a": a},
+        "solver": {"name": solver},
+        "data": {"half": half},
+        "model": {"kind": "trained"},
+    }
+    filters = np.eye(6)[:, :3]
+    return SimpleNamespace(
+        config=config, attrs={"converged": converged}, filters=filters, evaluation={}, name="r", status=""
+    )
+
+
+def test_a_sweep_is_taken_apart_by_its_settings():
+    groups = by_setting([run(a, seed) for a in (2.0, 4.0) for seed in (0, 1, 2)])
+    assert {words: len(runs) for words, runs in groups.items()} == {"a=2": 3, "a=4": 3}
+    assert list(by_setting([run(seed=s) for s in range(3)])) == [""]
+    assert list(by_setting([run(half="even"), run(half="odd")])) == [""]
+
+
+def test_compare_pools_no_settings():
+    assert compare([run(a) for a in (2.0, 4.0, 8.0)]).stability is None
+    assert compare([run(seed=s) for s in range(3)]).stability is not None
+
+
+@pytest.mark.parametrize(
+    "runs, words",
+    [
+        ([run(seed=s, init="pca") for s in range(6)], "start at the same place"),
+        ([run(seed=s, solver="newton") for s in range(6)], "no random numbers"),
+        ([run(seed=s, converged=s > 1) for s in range(6)], "2 of 6 runs have not converged"),
+        ([run(seed=s) for s in range(2)], "2 runs are few"),
+    ],
+)
+def test_what_weakens_an_agreement_is_said(runs, words):
+    assert any(words in note for note in weaknesses(runs))
+
+
+def test_nothing_is_said_of_five_converged_runs_from_starts_of_their_own():
+    assert not weaknesses([run(seed=s) for s in range(5)])
+    assert not weaknesses([run(half=h, init="pca") for h in ("even", "odd")] * 3)
+
+
+def test_runs_of_different_settings_alone_are_refused(monkeypatch):
+    from sigmapca_cli.cli import compare as command
+    from sigmapca_cli.cli import opening
+
+    monkeypatch.setattr(opening, "open_runs", lambda names: [run(2.0), run(4.0)])
+    with pytest.raises(InputError, match="a=2; a=4"):
+        command.stability(["x"], False, "")
