@@ -17,6 +17,7 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
+from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.find import shortened
@@ -165,11 +166,22 @@ def complete(
     )
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
+    if facts["converged"] and (pairs := loose_pairs(cfg, facts)):
+        say(
+            f"  {pairs} pairs of components are not fixed by these rows: sigmapca evaluate last --certificate"
+        )
     if not facts["converged"]:
         message = unconverged(cfg, begun.method.kind, facts)
         if cfg.strict:
             raise RunFailed(message)
         log.warning(message)
+
+
+def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
+    """The pairs that these rows cannot tell from unheld; none of a method that leaves its axes open by itself."""
+    row = CATALOGUE.get(cfg.model.name)
+    pairs = np.asarray(facts.get("unheld_pairs", np.zeros((0, 2))))
+    return 0 if row is not None and row.identifies == SUBSPACE else int((pairs >= 0).all(axis=1).sum())
 
 
 def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:

@@ -1,0 +1,115 @@
+"""What a default run comes to, and what it costs to know that it has converged.
+
+    python benchmarks/convergence.py rows      # default runs over numbers of rows and kinds of sources, beside Newton
+    python benchmarks/convergence.py early     # runs cut short: the angle said, the angle still gone, the MCC
+    python benchmarks/convergence.py cost      # seconds of the measurement over seconds of the training
+
+Runs go to a temporary folder. MCC is the mean |cos| with the true filters.
+"""
+
+import contextlib
+import io
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.config import register
+from sigmapca_cli.evaluation import metrics
+from sigmapca_cli.job import job_of
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training import fit, ways
+from sigmapca_cli.training.arrays import as_numpy
+from sigmapca_cli.training.run import run
+
+KINDS = {"laplace": "4", "uniform": "0.8", "mixed": "auto"}
+ROWS = (200, 500, 1000, 2000, 5000, 20_000, 100_000, 1_000_000)
+
+
+def composed(*overrides: str) -> Any:
+    register()
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return compose("config", list(overrides))
+
+
+def finished(*overrides: str) -> tuple[Run, float]:
+    """The run of these overrides, and its seconds in this process."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        began = time.perf_counter()
+        found = Run.open(run(job_of(composed(f"outputs={folder}", *overrides))))
+        seconds = time.perf_counter() - began
+        _ = found.filters, found.evaluation, found.attrs
+        return found, seconds
+
+
+def rows() -> None:
+    print("| sources, a | n | default: MCC | steps | s | says | Newton: MCC |")
+    print("|---|---|---|---|---|---|---|")
+    for kind, a in KINDS.items():
+        for n in ROWS:
+            data = ("data=planted", "k=12", f"data.n={n}", f"data.sources={kind}", f"a={a}")
+            ours, seconds = finished(*data)
+            newton, _ = finished(*data, "solver=newton")
+            facts = ours.evaluation
+            said = "converged" if ours.attrs["converged"] else f"{float(facts['angle']):.2f} rad to go"
+            said += f", {len(facts['unheld_pairs'])} pairs not held" if len(facts["unheld_pairs"]) else ""
+            print(
+                f"| {kind}, {a} | {n:,} | {float(facts['mcc']):.4f} | {int(facts['steps']):,} | {seconds:.1f} |"
+                f" {said} | {float(newton.evaluation['mcc']):.4f} |",
+                flush=True,
+            )
+
+
+def trainer_after(*overrides: str) -> Any:
+    cfg: Any = OmegaConf.to_object(composed(*overrides))
+    trainer = fit.make_trainer(cfg, ways.method_of(cfg), ways.prepared(cfg), "cpu")
+    trainer.run()
+    return trainer
+
+
+def early() -> None:
+    data = ("data=planted", "k=12", "data.n=20000")
+    end = as_numpy(trainer_after(*data, "steps=12000").state["W"]).astype(np.float64)
+    print("| steps | MCC | gradient / (2σ²), mean | says | largest angle said | largest angle still gone |")
+    print("|---|---|---|---|---|---|")
+    for steps in (1, 16, 48, 150, 300, 500, 700, 1000, 1500, 3000):
+        trainer = trainer_after(*data, f"steps={steps}")
+        found = fit.assessed(trainer)
+        W = as_numpy(trainer.state["W"]).astype(np.float64)
+        moved = np.arccos(np.minimum(np.abs(W.T @ end).max(1), 1)).max()
+        said = "converged" if found.converged(trainer.cfg.tol) else "not converged"
+        said += ", at a saddle" if len(found.unstable) else ""
+        mcc = metrics.mcc(W, trainer.batches.source.truth.filters)
+        print(
+            f"| {steps:,} | {mcc:.4f} | {found.gradient.mean():.4f} | {said} |"
+            f" {found.strict_angle.max():.3f} | {moved:.3f} |"
+        )
+
+
+def cost() -> None:
+    print("| run | training, s | measurement, s | share |")
+    print("|---|---|---|---|")
+    for words in (
+        "data=natural",
+        "data=natural k=64",
+        "data=planted k=12 steps=6000",
+        "data=planted k=12 model=nlpca_latent_wtw steps=6000",
+        "data=natural model=lica steps=3000",
+    ):
+        began = time.perf_counter()
+        trainer = trainer_after(*words.split())
+        middle = time.perf_counter()
+        trainer.assessed = None
+        fit.assessed(trainer)
+        measured = time.perf_counter() - middle
+        training = middle - began
+        print(f"| `{words}` | {training:.2f} | {measured:.2f} | {measured / training:.0%} |", flush=True)
+
+
+if __name__ == "__main__":
+    {"rows": rows, "early": early, "cost": cost}[sys.argv[1]]()
