@@ -112,17 +112,16 @@ def assess_field(
     """The convergence of one trained matrix."""
     A, W = field.parameter, field.directions
     k = A.shape[1]
-    inner = len(A) == k and len(W) != k  # a rotation behind a projection
     whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
-    Q = frame(W, whole, source, inner)
-    passes = 4 * k + (0 if inner else Q.shape[1] - k)
+    Q = frame(W, whole, source, field.inner)
+    passes = 4 * k + (0 if field.inner else Q.shape[1] - k)
     most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
     each = max(1, min(len(parts[0]), int(np.clip(most, *PROBED)) // len(parts)))
     near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
     z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])
     small = field.within(Q, Q.T @ C @ Q)
     sigma = field.deviations(C)
-    if inner:
+    if field.inner:
         B = polar(A)
         measured = B.T @ whole
         start = B.T @ A
@@ -130,8 +129,10 @@ def assess_field(
         B = np.eye(Q.shape[1])
         measured = Q.T @ whole
         start = Q.T @ A
-    found = holds(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured)
-    out = np.linalg.norm(whole.mean(0) - (B @ measured.mean(0) if inner else Q @ measured.mean(0)), axis=0)
+    found = holds(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
+    out = np.linalg.norm(
+        whole.mean(0) - (B @ measured.mean(0) if field.inner else Q @ measured.mean(0)), axis=0
+    )
     norms = np.linalg.norm(A, axis=0)
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
     return verdict(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))

@@ -67,11 +67,14 @@ def leaning(A: Array, i: Array, j: Array, step: Array) -> Array:
     return result
 
 
-def holds(field: Callable[[Array], Array], A: Array, sigma: Array, measured: Array) -> Holds:
+def holds(
+    field: Callable[[Array], Array], A: Array, sigma: Array, measured: Array, rigid: bool = False
+) -> Holds:
     """The ways to move at A (q, k) and what holds them.
 
     field: A -> (G, q, k), by groups of rows; measured (G', q, k): the same at A, over more rows. sigma (k,): standard
-    deviations of the components. Curvatures are free of units: the field is divided by 2σ_iσ_j.
+    deviations of the components. Curvatures are free of units: the field is divided by 2σ_iσ_j. rigid: a constraint
+    keeps the columns orthonormal, so that pairs turn and cannot lean.
     """
     k, norms = A.shape[1], np.linalg.norm(A, axis=0)
     along = sigma / norms
@@ -81,12 +84,15 @@ def holds(field: Callable[[Array], Array], A: Array, sigma: Array, measured: Arr
     for i, j in rounds(k):
         up, down = turned(A, i, j, STEP), turned(A, i, j, -STEP)
         turn = (turned(field(up), i, j, -STEP) - turned(field(down), i, j, STEP)) / (2 * STEP)
-        lean = (field(leaning(A, i, j, STEP * norms)) - field(leaning(A, i, j, -STEP * norms))) / (2 * STEP)
+        lean = np.zeros_like(turn)
+        if not rigid:
+            out, back = leaning(A, i, j, STEP * norms), leaning(A, i, j, -STEP * norms)
+            lean = (field(out) - field(back)) / (2 * STEP)
         blocks.append(np.stack([in_pair(v, i, j, scale) for v in (turn, lean)], axis=-1))
         residuals.append(in_pair(measured, i, j, scale))
         moves.append(np.stack([i, j], axis=1))
     found = (
-        [of_pairs(np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves))]
+        [of_pairs(np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid)]
         if moves
         else []
     )
@@ -101,19 +107,24 @@ def in_pair(F: Array, i: Array, j: Array, scale: Array) -> Array:
     return np.stack([high - low, high + low], axis=-1) / 2
 
 
-def of_pairs(blocks: Array, residuals: Array, moves: Array) -> Holds:
+def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool) -> Holds:
     """The soft way of every pair from its responses (G, pairs, 2, 2) and its residuals (G', pairs, 2)."""
+    if rigid:
+        ones, turn, along = np.ones((len(moves), 2)), blocks[:, :, 0, 0], residuals[:, :, 0]
+        none = np.zeros(len(moves))
+        return Holds(turn.mean(0), spread(turn), along.mean(0), spread(along), moves, ones, none)
     B, F = blocks.mean(0), residuals.mean(0)
     half = (B[:, 0, 0] + B[:, 1, 1]) / 2
     root = np.sqrt(np.maximum(half**2 - (B[:, 0, 0] * B[:, 1, 1] - B[:, 0, 1] * B[:, 1, 0]), 0.0))
     soft, stiff = half - root, half + root
     right, left = vector(B, soft), vector(B.swapaxes(1, 2), soft)
     product = np.einsum("mi,mi->m", left, right)
-    # Equal eigenvalues of a block that cannot be split: the turn itself stands for the soft way.
+    # A block with two equal eigenvalues and one eigenvector cannot be split: the turn stands for the soft way.
     whole = np.abs(product) < 1e-3
     right[whole], left[whole], product[whole] = (1.0, 0.0), (1.0, 0.0), 1.0
     left /= product[:, None]
     curvature = np.einsum("mi,gmij,mj->gm", left, blocks, right)
+    curvature[:, whole] = (blocks[:, whole, 0, 0] + blocks[:, whole, 1, 1]) / 2
     along = np.einsum("mi,gmi->gm", left, residuals)
     rest = F - along.mean(0)[:, None] * right
     lean = np.linalg.norm(rest, axis=1) / np.maximum(np.abs(stiff), np.finfo(float).tiny)

@@ -29,7 +29,8 @@ class Field(Protocol):
     """G of one trained matrix, all else held as the run left it. Coordinates are those of the rows x, or reduced.
 
     parameter (q, k): the matrix that is trained; directions (q_x, k): whose projections of x are the components;
-    draws: whether G depends on random numbers besides the rows.
+    draws: whether G depends on random numbers besides the rows; rigid: whether a constraint keeps it orthonormal;
+    inner: whether it is a rotation (k, k) of components behind a projection.
     """
 
     @property
@@ -40,6 +41,12 @@ class Field(Protocol):
 
     @property
     def draws(self) -> bool: ...
+
+    @property
+    def rigid(self) -> bool: ...
+
+    @property
+    def inner(self) -> bool: ...
 
     def deviations(self, C: Array) -> Array:
         """σ (k,) of the components on rows of covariance C; 1 for a second layer, behind whitening."""
@@ -60,6 +67,8 @@ class HostField:
     C: Array
     fixed_sigma: Array | None = None
     draws: bool = False
+    rigid: bool = False
+    inner: bool = False
 
     @property
     def directions(self) -> Array:
@@ -115,6 +124,19 @@ class ComposedField:
             W = self.method.effective(self.state["W"])
         return np.asarray(W)
 
+    @property
+    def inner(self) -> bool:
+        return self.layer == "V"
+
+    @property
+    def constraint(self) -> str:
+        first = self.layer == self.method.trained
+        return str(self.method.constraint if first else self.method.model.second_constraint)
+
+    @property
+    def rigid(self) -> bool:
+        return self.constraint in ("symmetric", "gram_schmidt")
+
     def deviations(self, C: Array) -> Array:
         second = self.layer == "V" and self.method.second is not None
         return np.ones(self.parameter.shape[1]) if second else deviations(self.directions, C)
@@ -128,9 +150,7 @@ class ComposedField:
         state = {n: v.expand(len(rows), *v.shape).clone() for n, v in state.items()}
         generator = torch.Generator().manual_seed(0)
         _, gradients = self.method.gradient(state, rows, generator)
-        first = self.layer == self.method.trained
-        constraint = self.method.constraint if first else self.method.model.second_constraint
-        return np.asarray(effective_gradient(constraint, gradients[self.layer], matrix))
+        return np.asarray(effective_gradient(self.constraint, gradients[self.layer], matrix))
 
     def within(self, Q: Array, C: Array) -> ComposedField:
         import torch
