@@ -19,6 +19,7 @@ def stored_job(run: "Run", changes: list[str]) -> "Job":
 
     from sigmapca_cli.config import VOLATILE, Config
     from sigmapca_cli.job import Job
+    from sigmapca_cli.sources.config import as_stored
 
     if not run.config:
         raise InputError(f"{run.path}: holds no configuration to go by")
@@ -28,9 +29,10 @@ def stored_job(run: "Run", changes: list[str]) -> "Job":
             raise InputError(
                 f"{change}: the run keeps its configuration; only {', '.join(VOLATILE)} may differ"
             )
+    kept = {**run.config, "data": as_stored(run.config.get("data", {}))}
     try:
         composed: Any = OmegaConf.merge(
-            OmegaConf.structured(Config), OmegaConf.create(run.config), OmegaConf.from_dotlist(changes)
+            OmegaConf.structured(Config), OmegaConf.create(kept), OmegaConf.from_dotlist(changes)
         )
         cfg: Any = OmegaConf.to_object(composed)
     except OmegaConfBaseException as problem:

@@ -170,6 +170,17 @@ class Run:
         return self.array("scale")
 
     @cached_property
+    def names(self) -> list[str] | None:
+        """The names of the features, where the data had column names."""
+        found = self.array("feature_name")
+        return None if found is None else [_decode(name) for name in found.tolist()]
+
+    @cached_property
+    def clip(self) -> np.ndarray | None:
+        """(2, p) least and greatest raw value of each feature, where the training data were clipped."""
+        return self.array("clip")
+
+    @cached_property
     def whitening(self) -> np.ndarray | None:
         return self.array("whitening")
 

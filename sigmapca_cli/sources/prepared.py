@@ -34,7 +34,7 @@ from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.limits import damaged, self_contained, stored
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.config import STANDARDISE, YOUNGER_DATA, DataConfig
 from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
@@ -44,8 +44,13 @@ FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 
 
 def options_of(cfg: Any) -> dict[str, Any]:
-    """The fields of a data group that its object holds."""
-    return {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
+    """The fields of a data group that its object holds; younger ones only where they change something."""
+    held = {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
+    return {
+        name: value
+        for name, value in held.items()
+        if not (name in YOUNGER_DATA and value == YOUNGER_DATA[name]) and not (name == "recognise" and value)
+    }
 
 
 def default_name(cfg: Any) -> str:
@@ -227,12 +232,11 @@ def load(path: Path, cfg: Any) -> Source:
         sides = file["sides"][...].astype(np.int64) if kind == "ragged" else None
         truth = _read_truth(file)
         made = json.loads(attrs["options"])
-        made = DataConfig(standardise=made["standardise"], epsilon=made["epsilon"])
         if checksum(data) != attrs["checksum"]:
             raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
         geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    options = Standardisation(made.standardise, made.epsilon, relative, cfg.whiten, cfg.scale_input)
+    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input)
     if kind == "matrix":
         return _matrix(attrs, data, truth, options, cfg)
     shape, stride, pad = geometry
@@ -245,6 +249,14 @@ def load(path: Path, cfg: Any) -> Source:
         data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
         sides = sides[list(chosen)]
     return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
+
+
+def _scaling(made: dict[str, Any], cfg: Any) -> tuple[str, float | None]:
+    """(standardise, ε): as the data were prepared, unless the run asks for something else than its kind's default."""
+    asked = getattr(cfg, "standardise", None)
+    if not getattr(cfg, "recognise", True) or asked == STANDARDISE.get(cfg.name):
+        return made["standardise"], made["epsilon"]  # older configurations have a value that took no part
+    return str(asked), getattr(cfg, "epsilon", None)
 
 
 def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
@@ -289,10 +301,8 @@ def _matrix(
     attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: Any
 ) -> MemorySource:
     part = half_of(len(data), cfg.half)
-    if truth is not None and truth.sources is not None:
-        truth.sources = truth.sources[part]
-    if truth is not None and options.whiten != "none":
-        truth.filters = None
+    if truth is not None:
+        truth = truth.in_part(part, turned=options.turns)
     source = MemorySource(str(attrs["name"]), data[part], options, truth)
     source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
     return source

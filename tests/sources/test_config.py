@@ -88,4 +88,5 @@ def test_fields_are_types_that_hydra_can_hold():
         "str | None",
         "int | None",
         "float | None",
+        "typing.Any",  # one name or a list of names
     }
