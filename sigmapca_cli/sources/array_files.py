@@ -226,7 +226,8 @@ def select(table: Table, cfg: Any, path: Path) -> Table:
     if table.names is not None:
         table = without_counter(table, cfg)
     width = table.data.shape[1]
-    if cfg.columns is None and cfg.drop is None:
+    by_name = table.names is not None and getattr(cfg, "expected", None) is not None
+    if cfg.columns is None and cfg.drop is None and not by_name:
         return table
     keep = chosen(table.names, width, cfg, path)
     if keep != list(range(width)):

@@ -105,12 +105,15 @@ class ArraySource(Source):
         options: Standardisation,
         half: str = "all",
         place: Callable[[int, int], str] | None = None,
+        least: int = 2,
     ) -> None:
-        """`place` says in words where the value of a row and column stands in the file."""
+        """`place` says in words where the value of a row and column stands in the file; `least` rows are needed."""
         self.name, self._where, self._data, self._place = name, where, data, place
         self._part = range(len(data))[half_of(len(data), half)]
-        need_two_samples(len(self._part), where)
+        if len(self._part) < least:
+            need_two_samples(len(self._part), where)
         self.n, self.p = len(self._part), data.shape[1]
+        self.pixels = data.dtype  # of the values as stored
         self._moments: Moments | None = None
         self._standardise(options, self._fingerprint())
 
@@ -212,9 +215,11 @@ def table_source(table: Table, cfg: Any, where: str) -> ArraySource:
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
         logger.warning("%s", note)
-    fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names)
-    options = Standardisation.of(cfg)
-    source = ArraySource("array", fixed.matrix, where, options, cfg.half, in_table(table, fixed.kept))
+    fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
+    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
+    place = in_table(table, fixed.kept)
+    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least)
+    source.incomplete = fixed.incomplete
     source.names = None if table.names is None else tuple(table.names)
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
     source.row_words = row_words(table, fixed.kept, half_of(len(fixed.matrix), cfg.half))

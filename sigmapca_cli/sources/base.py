@@ -84,7 +84,9 @@ class Source(ABC):
     units: Mapping[str, str] = MappingProxyType({})  # of the features, by name
     labels: Sequence[str] | None = None  # of the rows: the index that was left out
     facts: Mapping[str, Any] = MappingProxyType({})  # what was done to the data, for the run's attributes
+    incomplete: NDArray[np.bool_] | None = None  # rows that had missing values, where those were filled
     clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
+    warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array

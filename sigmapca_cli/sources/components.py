@@ -23,9 +23,11 @@ def count_of(k: Any, values: NDArray[Any], n: int) -> int:
     rank = max(1, min(rank_of(values), n - 1))
     if isinstance(k, float):
         return by_share(values, k)
-    return {"auto": min(DEFAULT, rank), "all": rank}.get(k) or {"mdl": by_mdl, "mle": by_mle}[k](
-        values[:rank], n
-    )
+    if k == "mdl":
+        return by_mdl(values[:rank], n)
+    if k == "mle":
+        return min(by_mle(values, n), rank)
+    return min(DEFAULT, rank) if k == "auto" else rank
 
 
 def by_share(values: Array, share: float) -> int:
@@ -63,7 +65,7 @@ def by_mle(values: Array, n: int) -> int:
     p = len(values)
     if p < 2:
         return p
-    values = values / values[0]
+    values = np.maximum(values, 0.0) / values[0]
     evidence = [_evidence(values, k, n) for k in range(1, p)]
     return 1 + int(np.argmax(evidence))
 
@@ -71,6 +73,8 @@ def by_mle(values: Array, n: int) -> int:
 def _evidence(values: Array, k: int, n: int) -> float:
     """Log evidence of k components, up to a constant."""
     p = len(values)
+    if values[k - 1] < 1e-15:
+        return -np.inf
     free = np.arange(p, p - k, -1) / 2
     prior = -k * log(2) + sum(lgamma(half) - half * log(pi) for half in free.tolist())
     noise = max(float(values[k:].mean()), 1e-15)
@@ -80,8 +84,8 @@ def _evidence(values: Array, k: int, n: int) -> float:
     i, j = np.triu_indices(p, 1)
     i, j = i[i < k], j[i < k]
     gaps = (values[i] - values[j]) * (1 / shrunk[j] - 1 / shrunk[i])
-    with np.errstate(divide="ignore"):
-        curvature = float(np.log(np.maximum(gaps, 0.0)).sum()) + len(i) * log(n)
+    # Equal eigenvalues would make the approximation infinite.
+    curvature = float(np.log(np.maximum(gaps, 1e-300)).sum()) + len(i) * log(n)
     return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 

@@ -23,14 +23,20 @@ class Repaired:
     matrix: Any
     kept: NDArray[np.int64] | None = None  # rows of the file that are left; None: all
     facts: dict[str, int | float | str] = field(default_factory=dict)  # for the run's attributes
+    incomplete: NDArray[np.bool_] | None = None  # rows in which missing values were filled
     bounds: NDArray[np.float64] | None = None  # (2, p) least and greatest value of each column after clipping
 
 
-def repaired(matrix: Matrix, missing: str, clip: float | None, where: object, names: Any = None) -> Repaired:
-    """Rows (n, p) without missing values, then clipped. NaN is missing; infinity is an error, found elsewhere."""
+def repaired(
+    matrix: Matrix, missing: str, clip: float | None, where: object, names: Any = None, fill: Any = None
+) -> Repaired:
+    """Rows (n, p) without missing values, then clipped. NaN is missing; infinity is an error, found elsewhere.
+
+    `fill` (p,) stands in for the means of the columns, where those of other data are to be used.
+    """
     found = Repaired(matrix)
     if missing != "refuse" and matrix.dtype.kind == "f":
-        _without_missing(found, missing, where, names)
+        _without_missing(found, missing, where, names, fill)
     if clip:
         _clipped(found, clip, where)
     return found
@@ -57,7 +63,7 @@ def rewritten(matrix: Matrix, rows: int, function: Callable[[int, NDArray], NDAr
     return out
 
 
-def _without_missing(found: Repaired, missing: str, where: object, names: Any) -> None:
+def _without_missing(found: Repaired, missing: str, where: object, names: Any, fill: Any) -> None:
     matrix = found.matrix
     count, total, present, whole = 0, np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], np.int64), []
     for _, block in blocks(matrix):
@@ -70,7 +76,7 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any) -
         return
     complete = np.concatenate(whole)
     rows = int((~complete).sum())
-    if len(empty := np.flatnonzero(present == 0)):
+    if fill is None and len(empty := np.flatnonzero(present == 0)):
         name = f"column {names[empty[0]]}" if names is not None else f"column {empty[0]}, counted from 0,"
         raise InputError(f"{where}: {name} has no value at all: leave it out with data.drop=")
     found.facts = {"missing_values": count, "missing_rows": rows, "missing": missing}
@@ -84,12 +90,14 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any) -
         found.matrix = rewritten(matrix, len(found.kept), lambda i, b: b[complete[i : i + len(b)]])
         text += "; those rows are left out"
     else:
-        means = total / present
+        means = total / present if fill is None else np.asarray(fill)
+        found.incomplete = ~complete
         found.matrix = rewritten(
             matrix, len(matrix), lambda i, b: np.where(np.isnan(b), means.astype(b.dtype), b)
         )
         text += "; the mean of the column stands in for each"
-    logging.getLogger("sigmapca").warning("%s", text)
+    if fill is None:  # else whoever asked says what becomes of them
+        logging.getLogger("sigmapca").warning("%s", text)
 
 
 def _clipped(found: Repaired, clip: float, where: object) -> None:

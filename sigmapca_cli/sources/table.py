@@ -41,6 +41,8 @@ def chosen(
 
     Raises InputError for a name that the file does not have, and where nothing is left.
     """
+    if names is not None and (expected := getattr(cfg, "expected", None)) is not None:
+        return in_order(names, expected, where)
     if (wanted := getattr(cfg, "columns", None)) is not None:
         keep = [place_of(name, names, width, "columns", where) for name in wanted]
         if twice := next((name for name, i in zip(wanted, keep, strict=True) if keep.count(i) > 1), None):
@@ -53,6 +55,15 @@ def chosen(
     if not keep:
         raise InputError(f"{where}: no column is left to read: choose some with data.columns=, or drop fewer")
     return keep
+
+
+def in_order(names: Sequence[str], expected: Sequence[str], where: object) -> list[int]:
+    """Where the columns of a run stand in a new table; the others take no part."""
+    if lacking := [name for name in expected if name not in names]:
+        raise InputError(
+            f"{where} has no column {listed(lacking)}, which the run was trained on; it has {listed(names)}"
+        )
+    return [list(names).index(name) for name in expected]
 
 
 def place_of(name: str | int, names: Sequence[str] | None, width: int, key: str, where: object) -> int:
@@ -129,6 +140,7 @@ def is_counter(name: str | None, values: NDArray) -> bool:
 def without_counter(table: Table, cfg: Any) -> Table:
     """The table without a first column that only numbers the rows, and a sentence that says so."""
     explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
+    explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)
     data = table.data
     if explicit or not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] < 2:
         return table
