@@ -40,4 +40,4 @@ def show(
     W, sigma = found.directions, found.spreads
     if W is not None and sigma is not None and filters:
         console.print()
-        print_filters(W, sigma, found.patch_shape, console, filters)
+        print_filters(W, sigma, found.patch_shape, console, filters, found.names)

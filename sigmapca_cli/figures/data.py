@@ -52,7 +52,11 @@ def plot_source(source: Any, title: str = "") -> Figure:
     x = raw(source, spaced(source.n, MOST_ROWS) if source.sample_rate is None else np.arange(source.n))
     if source.sample_rate is not None or source.name == "signals":
         return plot_traces(x, source.sample_rate, title)
-    return plot_points(x, title) if source.p == 2 else plot_histograms(x, title)
+    return (
+        plot_points(x, title, source.names)
+        if source.p == 2
+        else plot_histograms(x, title, names=source.names)
+    )
 
 
 def raw(source: Any, index: np.ndarray) -> np.ndarray:

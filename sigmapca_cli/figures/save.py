@@ -61,6 +61,11 @@ def make_folder(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written to; {advice}")
 
 
+def literal(text: str) -> str:
+    """A name as it is: between dollar signs matplotlib would read a formula."""
+    return text.replace("$", r"\$")
+
+
 def tidy(axes) -> None:
     """Only the two spines that carry a scale, and small ticks."""
     axes.spines[["top", "right"]].set_visible(False)
