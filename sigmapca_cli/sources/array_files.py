@@ -178,10 +178,15 @@ def is_hdf5(path: Path) -> bool:
         return file.read(8) == b"\x89HDF\r\n\x1a\n"
 
 
+def is_zarr(folder: Path) -> bool:
+    """Whether a folder is a Zarr store, of either version."""
+    return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
 def read_matrix(path: Path, cfg: Any) -> Table:
     """The matrix in a file, not yet checked, with the columns that `cfg` asks for and the names the file has."""
     if path.is_dir():
-        if any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        if is_zarr(path):
             raise InputError(f"{path} is a Zarr store: save the array as .npy, .h5 or netCDF")
         raise InputError(f"{path} is a folder: data=array needs a file (for images: data=images)")
     if path.stat().st_size == 0:

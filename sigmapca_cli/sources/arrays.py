@@ -219,7 +219,7 @@ def table_source(table: Table, cfg: Any, where: str) -> ArraySource:
     options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
     place = in_table(table, fixed.kept)
     source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least)
-    source.incomplete = fixed.incomplete
+    source.incomplete, source.missing = fixed.incomplete, fixed.by_column
     source.names = None if table.names is None else tuple(table.names)
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
     source.row_words = row_words(table, fixed.kept, half_of(len(fixed.matrix), cfg.half))

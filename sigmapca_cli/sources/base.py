@@ -84,6 +84,7 @@ class Source(ABC):
     units: Mapping[str, str] = MappingProxyType({})  # of the features, by name
     labels: Sequence[str] | None = None  # of the rows: the index that was left out
     facts: Mapping[str, Any] = MappingProxyType({})  # what was done to the data, for the run's attributes
+    missing: NDArray[np.int64] | None = None  # (p,) values that were missing, by feature
     incomplete: NDArray[np.bool_] | None = None  # rows that had missing values, where those were filled
     clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
     warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
@@ -195,6 +196,10 @@ class Source(ABC):
     def rows(self, index: Index, out: Rows | None = None) -> Rows:
         """Standardised rows (b, p), float32, of the given indices; written into `out` when it is given."""
         return self._apply(self._gather(index), out)
+
+    def raw_rows(self, index: Index) -> Array:
+        """Rows (b, p) of the given indices before standardisation, as `raw_blocks` has them."""
+        return self._gather(index).astype(np.float64) * self.unit
 
     def blocks(self, size: int = 8192) -> Iterator[Rows]:
         """All rows in order, in (m, p) blocks of at most `size` rows."""

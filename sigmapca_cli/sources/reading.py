@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import DataConfig, as_stored
-from sigmapca_cli.sources.describe import guess_kind
-from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.describe import kind_of_path
 from sigmapca_cli.sources.patches import pixel_unit
-from sigmapca_cli.sources.several import files_of
 
 # What says how a file is read, as opposed to which rows are taken and what is done to them.
 TABLES = (
@@ -44,7 +41,7 @@ def new_source(
     lacks a column of the run or has another number of features.
     """
     stored, changes = as_stored(run.config.get("data", {})), dict(changes or {})
-    kind = changes.pop("name", None) or kind_of(path)
+    kind = changes.pop("name", None) or kind_of_path(path)
     of_pixels = run.patch_shape is not None
     options: dict[str, Any] = {"name": kind, "path": path, "standardise": "none"}
     if kind in PIXELS:
@@ -60,16 +57,6 @@ def new_source(
         options |= {name: stored[name] for name in TABLES if stored.get(name) is not None}
         return _table(run, stored, options, changes, aligned)
     return fitting(run, path, build(DataConfig(**{**options, **changes})))
-
-
-def kind_of(path: str) -> str:
-    """The kind of a file or folder; several files and folders of tables are arrays."""
-    files = files_of(path)
-    return (
-        "array"
-        if len(files) > 1 or files[0] != Path(path).expanduser()
-        else guess_kind(existing(path, "data"))
-    )
 
 
 def _table(

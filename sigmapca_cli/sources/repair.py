@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.table import WordColumns, override, shown_name
 
 BLOCK = 1 << 22  # values
 QUANTILE_ROWS = 100_000
@@ -24,6 +25,7 @@ class Repaired:
     kept: NDArray[np.int64] | None = None  # rows of the file that are left; None: all
     facts: dict[str, int | float | str] = field(default_factory=dict)  # for the run's attributes
     incomplete: NDArray[np.bool_] | None = None  # rows in which missing values were filled
+    by_column: NDArray[np.int64] | None = None  # (p,) missing values, where there are any
     bounds: NDArray[np.float64] | None = None  # (2, p) least and greatest value of each column after clipping
 
 
@@ -77,8 +79,14 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any, f
     complete = np.concatenate(whole)
     rows = int((~complete).sum())
     if fill is None and len(empty := np.flatnonzero(present == 0)):
-        name = f"column {names[empty[0]]}" if names is not None else f"column {empty[0]}, counted from 0,"
-        raise InputError(f"{where}: {name} has no value at all: leave it out with data.drop=")
+        called: list[str | int] = [int(i) if names is None else names[i] for i in empty]
+        raise WordColumns(
+            f"{where}: column {shown_name(called[0])} has no value at all: "
+            f"leave it out with {override('drop', called)}",
+            called,
+            ["empty"] * len(called),
+        )
+    found.by_column = len(matrix) - present
     found.facts = {"missing_values": count, "missing_rows": rows, "missing": missing}
     text = f"{where}: {count} missing value{'s' * (count > 1)} in {rows} of {len(matrix)} rows"
     if missing == "drop":

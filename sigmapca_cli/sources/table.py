@@ -19,6 +19,14 @@ COUNTERS = {
 }  # fmt: skip
 
 
+class WordColumns(InputError):
+    """Columns that hold no numbers: `names` (or numbers) are what data.drop would leave out, `kinds` what they hold."""
+
+    def __init__(self, message: str, names: Sequence[str | int], kinds: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names, self.kinds = list(names), list(kinds)
+
+
 @dataclass
 class Table:
     """A matrix (n, p) as read and not yet checked: an array, a memory map or an open h5py data set."""
@@ -92,11 +100,20 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
-def override(key: str, names: Sequence[str | int]) -> str:
+def override(key: str, names: Sequence[Any]) -> str:
     """data.drop=[a,b] as a shell and Hydra take it, whatever the names hold."""
-    words = [str(name) if plain_word(str(name)) else hydra_quoted(str(name)) for name in names]
+    words = [literal(name) for name in names]
     text = f"data.{key}={words[0] if len(words) == 1 else '[' + ','.join(words) + ']'}"
     return shlex.quote(text) if any(c in text for c in " '\"()[]$&;<>|*?!\\`#~{}") else text
+
+
+def literal(value: Any) -> str:
+    """A value as Hydra's grammar takes it: true, 3, a word as it is, anything else in double quotes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    return str(value) if plain_word(str(value)) else hydra_quoted(str(value))
 
 
 def plain_word(text: str) -> bool:
@@ -178,8 +195,11 @@ def refuse_words(
     if not have_numbers:
         return InputError(f"{where}: {what}; no column holds numbers: give a table of numbers")
     pronoun = "it" if len(columns) == 1 else "them"
-    return InputError(
-        f"{where}: {what}, not numbers: leave {pronoun} out with {override('drop', [c[0] for c in columns])}"
+    names = [c[0] for c in columns]
+    return WordColumns(
+        f"{where}: {what}, not numbers: leave {pronoun} out with {override('drop', names)}",
+        names,
+        [c[1] for c in columns],
     )
 
 
