@@ -135,6 +135,8 @@ def _side_by_side(file: Any, names: Sequence[str]) -> list[str]:
         for name in names
         if file[name].ndim == 1 and file[name].dtype.kind in "biuf" and not file[name].is_scale
     ]
+    order = list(file)  # as they were written, where the file notes that; `visititems` goes by the alphabet
+    vectors.sort(key=lambda name: order.index(name) if name in order else len(order))
     lengths = {len(file[name]) for name in vectors}
     return vectors if len(vectors) > 1 and len(lengths) == 1 else []
 
