@@ -77,13 +77,11 @@ def plain_surroundings() -> None:
     What cp1252, latin-1 or ascii cannot hold is replaced. `MPLBACKEND` of a notebook names a module that is missing
     here, and a user's matplotlibrc may ask for LaTeX: figures are drawn by matplotlib's own settings.
     """
-    from pathlib import Path
-
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     os.environ["MPLBACKEND"] = "agg"
-    os.environ["MATPLOTLIBRC"] = str(Path(__file__).resolve().parent.parent / "figures" / "matplotlibrc")
+    os.environ["SIGMAPCA_OWN_STYLE"] = "1"
 
 
 def program() -> None:

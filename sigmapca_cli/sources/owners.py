@@ -12,7 +12,7 @@ from sigmapca_cli.sources.statistics import Array
 HALF = 0.5
 MOST_COMPONENTS = 32
 MOST_ROWS = 8
-LEAST_ROWS = 20
+LEAST_ROWS = 50
 WORK = 4e9  # multiplications: about a second
 LEAST_SHARE = 1e-3  # of the total variance: a smaller component is not worth a warning
 FEW = 1000  # at most one row of so many is an outlier
@@ -33,7 +33,7 @@ def owned_components(
     """The leading components of which at most one row in 1,000 (at least one row) holds more than half the variance.
 
     blocks: centred rows (m, p) in order; E (p, k) and values (k,) their principal axes and variances (biased). The
-    share of row i in component j is y_ij²/(n λ_j). Fewer than 20 rows are not judged, nor components of less than
+    share of row i in component j is y_ij²/(n λ_j). Fewer than 50 rows are not judged, nor components of less than
     0.1 % of the `total` variance.
     """
     most = min(MOST_ROWS, max(1, n // FEW))
