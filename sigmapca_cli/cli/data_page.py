@@ -1,52 +1,62 @@
 """What `sigmapca data FILE` prints: the page that is read before the first run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-MOST_COLUMNS = 40
+MOST_COLUMNS, SOME_COLUMNS = 40, 12
 FEW = 12  # columns without names that are listed all the same
 MOST_EIGENVALUES = 32
 # Said elsewhere on the page, or for programs only.
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
-    "size_float32_bytes", "advice", "labels",
+    "size_float32_bytes", "advice", "labels", "rising", "components_then",
 )  # fmt: skip
 
 
 def page(facts: dict[str, Any]) -> list[str]:
     """The lines of the page."""
-    from sigmapca_cli.sources.table import override
-
     columns = facts.get("columns") or []
     named = any(not column["name"].startswith("feature ") for column in columns)
-    listed = columns and (named or len(columns) <= FEW)
-    lines = []
-    for name, value in facts.items():
-        if name in UNLISTED or value is None or (listed and name in ("mean", "scale", "kurtosis_features")):
-            continue
-        lines.append(line(name, value_text(value)[:16] if name == "hash" else value_text(value)))
+    listed = bool(columns) and (named or len(columns) <= FEW)
+    in_columns = ("mean", "scale", "kurtosis_features") if listed else ()
+    lines = [
+        line(name, value_text(value)[:16] if name == "hash" else value_text(value))
+        for name, value in facts.items()
+        if name not in (*UNLISTED, *in_columns) and value is not None
+    ]
     if facts["size_float32_bytes"] > 1e6:
         lines.append(line("memory", f"{facts['size_float32_bytes'] / 1e6:.3g} MB as float32"))
-    if facts.get("left_out"):
-        lines.append(line("left out", ", ".join(f"{n} ({kind})" for n, kind in facts["left_out"].items())))
-    if "columns" in facts:
-        lines.append(line("missing values", missing_text(facts)))
-    if "components" in facts:
-        lines.append(line("components", rules(facts["components"])))
-        lines += [
-            line("outliers", text) for text in facts["outliers"][:3] or ["none: no few rows own a component"]
-        ]
-    if facts.get("scales"):
-        lines.append(line("scales", facts["scales"]))
-    if facts.get("labels"):
-        few = f"{', '.join(facts['labels'][:4])}: a few whole numbers only; leave out what is a class or label, by"
-        lines.append(line("labels?", f"{few} {override('drop', facts['labels'][:4])}"))
-    lines.append(line("advice", facts["advice"]))
+    lines += [line(name, text) for name, text in findings(facts)]
     if listed:
         lines += ["", *column_lines(columns)]
     if facts.get("command"):
         lines += ["", "next:", f"  {facts['command']}"]
     return lines
+
+
+def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a person has to decide, with a name each."""
+    from sigmapca_cli.sources.table import override
+
+    if facts.get("left_out"):
+        yield "left out", ", ".join(f"{name} ({kind})" for name, kind in facts["left_out"].items())
+    if "columns" in facts:
+        yield "missing values", missing_text(facts)
+    if "components" in facts:
+        yield "components", rules(facts["components"])
+        if facts.get("components_then"):
+            yield "components then", f"{rules(facts['components_then'])}, by the command below"
+        for text in facts["outliers"][:3] or ["none: no few rows own a component"]:
+            yield "outliers", text
+    if facts.get("scales"):
+        yield "scales", facts["scales"]
+    if few := facts.get("labels", [])[:4]:
+        text = "only a few whole numbers: a class or label is left out by"
+        yield "labels?", f"{', '.join(few)}: {text} {override('drop', few)}"
+    if rising := facts.get("rising", [])[:4]:
+        text = "rises from row to row: what counts or dates the rows is left out by"
+        yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
+    yield "advice", facts["advice"]
 
 
 def line(name: str, text: str) -> str:
@@ -71,6 +81,7 @@ def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
     """A table, one row a column."""
     from sigmapca_cli.cli.opening import tabulated
 
+    shown = len(columns) if len(columns) <= MOST_COLUMNS else SOME_COLUMNS
     units = any(column["unit"] for column in columns)
     missing = any(column["missing"] for column in columns)
     numbers = ("mean", "std", "min", "max", "kurtosis")
@@ -83,10 +94,13 @@ def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
             *(f"{column[name]:.4g}" for name in numbers),
             *([str(column["missing"])] if missing else []),
         ]
-        for column in columns[:MOST_COLUMNS]
+        for column in columns[:shown]
     ]
-    more = len(columns) - MOST_COLUMNS
-    return [*tabulated(header, rows).splitlines(), *([f"… and {more} more columns"] if more > 0 else [])]
+    more = len(columns) - shown
+    return [
+        *tabulated(header, rows).splitlines(),
+        *([f"… and {more} more columns: --json has all"] if more > 0 else []),
+    ]
 
 
 def component_lines(facts: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEW_VALUES = 10
+RISING = "rising whole numbers"
 
 
 def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -23,6 +24,8 @@ def kind_of(values: NDArray[np.float64]) -> str:
         return "constant"
     if not (values == np.rint(values)).all():
         return "numbers"
+    if (np.diff(values) > 0).all():
+        return RISING
     few = len(np.unique(values[:1000])) <= FEW_VALUES and len(distinct := np.unique(values)) <= FEW_VALUES
     return f"{len(distinct)} whole numbers" if few and len(distinct) < len(values) / 4 else "whole numbers"
 
@@ -32,6 +35,11 @@ def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
     few = [column["name"] for column in columns if column["kind"][0].isdigit()]
     others = sum(column["kind"] == "numbers" for column in columns)
     return few if few and others > len(columns) / 2 else []
+
+
+def maybe_index(columns: list[dict[str, Any]]) -> list[str]:
+    """Columns that rise from row to row: they may count or date the rows."""
+    return [column["name"] for column in columns if column["kind"] == RISING]
 
 
 def column_facts(source: Any, raw: NDArray[np.float64]) -> list[dict[str, Any]]:

@@ -1,6 +1,9 @@
 """What a data file or folder holds: shapes, statistics, kurtosis, and which a suits it."""
 
+import logging
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from sigmapca_cli.sources import build
 from sigmapca_cli.sources.array_files import is_zarr
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.cifar import LAYOUTS
-from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_labels
+from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
 from sigmapca_cli.sources.components import by_broken_stick, by_share, count_of
 from sigmapca_cli.sources.config import DataConfig, name_list
 from sigmapca_cli.sources.folder import SUFFIXES
@@ -121,6 +124,7 @@ def summary(source: Source) -> dict[str, Any]:
     if source.patch_shape is None and source.p <= WIDEST:
         facts["columns"] = column_facts(source, source.raw_rows(index))
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
+        facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
     if source.p > WIDEST:
         facts["advice"] = advise(excess_kurtosis(x), len(x))
         return facts
@@ -196,9 +200,22 @@ def describe(path: str | Path, **options: Any) -> dict[str, Any]:
     options |= remedies(facts)
     better = facts
     if options.get("clip") or (options["name"] == "array" and facts.get("scales")):
-        better = summary(lenient(DataConfig(path=str(path), **options))[0])
+        with quiet():  # all that is said again
+            better = summary(lenient(DataConfig(path=str(path), **options))[0])
+        facts["components_then"] = better.get("components")
     facts["command"] = command(facts, better, str(path), options)
     return facts
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warnings meanwhile."""
+    logger = logging.getLogger("sigmapca")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def remedies(facts: dict[str, Any]) -> dict[str, Any]:

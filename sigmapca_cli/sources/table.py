@@ -151,7 +151,8 @@ def is_counter(name: str | None, values: NDArray) -> bool:
     """Whether a column only numbers the rows: it counts, and is called so; a nameless one counts from 0."""
     if name is None:
         return bool(len(values)) and values[0] == 0 and counts(values)
-    return name.strip().lower() in COUNTERS and counts(values)
+    called = name.strip().lower()
+    return (called in COUNTERS or called.endswith("id")) and counts(values)
 
 
 def without_counter(table: Table, cfg: Any) -> Table:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
-from sigmapca_cli.sources.text_layout import DECIMAL_COMMA, Layout, is_missing, number, records, sniff
+from sigmapca_cli.sources.text_layout import DECIMAL_COMMA, records, sniff
+from sigmapca_cli.sources.text_values import Layout, is_missing, number
 
 THOUSANDS = re.compile(r"[+-]?\d{1,3}([,.'\u00a0 ]\d{3})+([.,]\d+)?$")
+WITH_UNIT = re.compile(r"[^\w\s]?\s?[+-]?\d[\d.,]*\s?([%‰°]|[a-zA-Zµ]{1,4})?$")
 DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}")
 
 
@@ -124,6 +126,12 @@ def refusal(path: Path, layout: Layout, words: dict[int, Word], keep: Sequence[i
             for i, word in words.items()
         ]
         return refuse_words(path, columns, have_numbers=len(words) < len(keep))
+    second = min(word.line for word in words.values())
+    if len(words) > 1 and all(w.line == second and w.count == 1 and w.numbers for w in words.values()):
+        shown = ", ".join(word.text for word in list(words.values())[:4])
+        return InputError(
+            f"{path}, line {second}: holds words ({shown}): a second line of names? Join it with the first"
+        )
     i = stray[0]
     word = words[i]
     named = f" ({layout.names[i]})" if layout.names else ""
@@ -152,6 +160,8 @@ def kind_of(word: Word) -> str:
     seen = word.seen
     if all(is_date(text) for text in seen):
         return "dates"
+    if all(WITH_UNIT.match(text) for text in seen):
+        return "numbers with a unit or currency"
     distinct = len(set(seen)) == len(seen) > 3
     if distinct and all(any(c.isdigit() for c in text) for text in seen):
         return "ids"

@@ -174,6 +174,9 @@ def test_a_headerless_label_column_does_not_make_the_first_row_a_header(tmp_path
         ("a,b\n1,2\n3,4,5\n6,7\n", "line 3: 3 fields where the lines before have 2"),
         ("a,b,c\n1,2\n3,4\n", "3 names in the first line, 2 fields in the lines below"),
         ("a,b\nu,v\nw,x\n", "no column holds numbers"),
+        (",A,A,B\n,u,v,u\n0,1,2,3\n1,3,4,5\n", r"line 2: holds words \(u, v, u\): a second line of names\?"),
+        ("a,b\n12%,1\n13%,2\n", "column a is numbers with a unit or currency"),
+        ("a,b\n$1.50,1\n$2,2\n", "column a is numbers with a unit or currency"),
     ],
 )
 def test_the_cause_of_a_refusal_is_named(tmp_path, text, message):
@@ -296,3 +299,25 @@ def test_an_override_is_one_word_for_a_shell_and_for_hydra():
         (word,) = shlex.split(override("drop", names))
         found = data_keys([word])["drop"]
         assert (found if isinstance(found, list) else [found]) == names
+
+
+def test_truth_values_and_the_words_of_spreadsheets_for_missing(tmp_path):
+    frame = pd.DataFrame({"x": [1.5, np.nan, 2.5, 0.5], "alone": [True, False, True, True]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("x,alone\n1.5,TRUE\n#N/A,FALSE\n2.5,TRUE\n0.5,true\n")
+    expected = frame.dropna().to_numpy(float)
+    for name in ("a.csv", "b.csv", "a.parquet"):
+        np.testing.assert_array_equal(values(source_of(tmp_path / name, missing="drop")), expected)
+
+
+def test_an_identifier_that_counts_is_left_out_by_its_name_only(tmp_path, caplog):
+    rows = pd.DataFrame({"PassengerId": range(1, 31), "fare": RNG.normal(size=30)})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    assert source_of(tmp_path / "a.csv").names == ("fare",)
+    assert "column 'PassengerId' only numbers the rows (1, 2, …): left out" in caplog.text
+    assert source_of(tmp_path / "a.csv", columns=["PassengerId", "fare"]).p == 2
+    rows.rename(columns={"PassengerId": "day"}).to_csv(tmp_path / "b.csv", index=False)
+    assert source_of(tmp_path / "b.csv").p == 2
+    rows.assign(PassengerId=[*range(1, 30), 99]).to_csv(tmp_path / "c.csv", index=False)
+    assert source_of(tmp_path / "c.csv").p == 2
