@@ -6,7 +6,7 @@ import typer
 def add(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("download", help="Fetch cifar10, cifar100 or mnist; resumes.")(download)
-    app.command("data", help="Show what a data file holds, and the command to train on it.")(data)
+    app.command("data", help="Show a data file, and how to train on it.")(data)
 
 
 def download(
