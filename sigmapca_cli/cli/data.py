@@ -54,7 +54,7 @@ def data(
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.describe import describe
+    from sigmapca_cli.sources.describe import describe, quiet
 
     options = changes(keys, key, dataset)
     try:
@@ -70,5 +70,6 @@ def data(
     if figure:
         from sigmapca_cli.figures.data import plot_data
 
-        for file in plot_data(path, figure, **options):
-            print(file)
+        with quiet():  # what there is to say has been said
+            files = plot_data(path, figure, **options)
+        print("\n".join(map(str, files)))

@@ -199,7 +199,7 @@ def read_matrix(path: Path, cfg: Any) -> Table:
     reader = reader_of(path, head)
     table = reader(path, cfg)
     if reader in SELECTIVE:
-        return without_counter(table, cfg)
+        return without_counter(table, cfg, path)
     return select(table, cfg, path)
 
 
@@ -225,11 +225,11 @@ def select(table: Table, cfg: Any, path: Path) -> Table:
     """The columns that are asked for, of a table that was read whole or not at all yet."""
     fields = table.data.dtype.names
     if fields:
-        return without_counter(_records(table.data, cfg, path), cfg)
+        return without_counter(_records(table.data, cfg, path), cfg, path)
     if table.data.ndim != 2:
         return table
     if table.names is not None:
-        table = without_counter(table, cfg)
+        table = without_counter(table, cfg, path)
     width = table.data.shape[1]
     by_name = table.names is not None and getattr(cfg, "expected", None) is not None
     if cfg.columns is None and cfg.drop is None and not by_name:

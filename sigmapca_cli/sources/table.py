@@ -155,7 +155,7 @@ def is_counter(name: str | None, values: NDArray) -> bool:
     return (called in COUNTERS or called.endswith("id")) and counts(values)
 
 
-def without_counter(table: Table, cfg: Any) -> Table:
+def without_counter(table: Table, cfg: Any, where: object) -> Table:
     """The table without a first column that only numbers the rows, and a sentence that says so."""
     explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
     explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)
@@ -167,7 +167,7 @@ def without_counter(table: Table, cfg: Any) -> Table:
         return table
     called = "the first column" if name is None else f"column {name!r}"
     table.notes.append(
-        f"{called} only numbers the rows ({data[0, 0]:.0f}, {data[1, 0]:.0f}, …): left out; "
+        f"{where}: {called} only numbers the rows ({data[0, 0]:.0f}, {data[1, 0]:.0f}, …): left out; "
         f"data.recognise=false reads it"
     )
     table.labels = [f"{value:.0f}" for value in data[:, 0]]
