@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged, need_memory, self_contained, stored
+from sigmapca_cli.limits import as_text, damaged, need_memory, self_contained, stored
 from sigmapca_cli.sources.table import Table, listed
 
 FILLS = ("_FillValue", "missing_value")
@@ -58,7 +58,7 @@ def _table(file: Any, path: Path, cfg: Any) -> Table:
         need_memory(float(data.size * data.dtype.itemsize), path, "save it as a plain matrix")
         return Table(data[...])
     columns = _names(data, file) if cfg.recognise else None
-    units = {"": text(data.attrs["units"])} if "units" in data.attrs else {}
+    units = {"": as_text(data.attrs["units"])} if "units" in data.attrs else {}
     fill, scale, offset = _encoding(data) if cfg.recognise else ([], 1.0, 0.0)
     if fill or (scale, offset) != (1.0, 0.0):
         return Table(Decoded(data, fill, scale, offset), columns, units)
@@ -119,13 +119,7 @@ def _labels(values: NDArray, width: int) -> list[str] | None:
         return None
     if values.dtype.kind in "iuf":
         return [f"{value:g}" for value in values.tolist()]
-    return [text(value) for value in values.tolist()] if values.dtype.kind in "SO" else None
-
-
-def text(value: Any) -> str:
-    """A string, however it is stored: bytes of fixed length, or an array of one."""
-    value = np.ravel(value)[0] if np.ndim(value) else value
-    return value.decode("utf-8", "replace").rstrip("\0") if isinstance(value, bytes) else str(value)
+    return [as_text(value) for value in values.tolist()] if values.dtype.kind in "SO" else None
 
 
 def _side_by_side(file: Any, names: Sequence[str]) -> list[str]:
@@ -144,5 +138,5 @@ def _side_by_side(file: Any, names: Sequence[str]) -> list[str]:
 def _columns(file: Any, path: Path, names: Sequence[str]) -> Table:
     need_memory(float(len(file[names[0]])) * len(names) * 8, path, "save a part of it")
     columns = [decoded(stored(file[name])[...], *_encoding(file[name])) for name in names]
-    units = {name: text(file[name].attrs["units"]) for name in names if "units" in file[name].attrs}
+    units = {name: as_text(file[name].attrs["units"]) for name in names if "units" in file[name].attrs}
     return Table(np.column_stack(columns), list(names), units)

@@ -76,16 +76,16 @@ def too_large(path: Path, most: int) -> InputError:
 def pictures_of(path: Path, cfg: Any) -> list[Picture]:
     """The pictures of a file, from its headers: a page of a TIFF is one each. InputError for what is no image."""
     with opened(path, cfg.max_pixels) as image:
-        pages = getattr(image, "n_frames", 1) if image.format == "TIFF" and cfg.recognise else 1
-        found = []
-        for page in range(pages):
-            try:
+        found: list[Picture] = []
+        try:
+            pages = getattr(image, "n_frames", 1) if image.format == "TIFF" and cfg.recognise else 1
+            for page in range(pages):
                 image.seek(page)
                 found.append(_header(path, page, image, cfg))
-            except (EOFError, OSError, ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"{path}, page {page + 1}: is truncated or damaged ({reason(error)}): remove or replace it"
-                ) from None
+        except Exception as error:  # Pillow's decoders raise many types
+            where = f"{path}, page {len(found) + 1}," if found else str(path)
+            what = f"{where} is truncated or damaged ({reason(error)}): remove or replace it"
+            raise InputError(what) from None
         return found
 
 

@@ -114,7 +114,10 @@ def sniff(path: Path, cfg: Any) -> Layout:
         delimiter = lines[0].strip()[4]  # how a spreadsheet is told
     if delimiter is None:
         delimiter = best_delimiter(body)
-    sample = [fields for _, fields in split(body, delimiter)]
+    try:
+        sample = [fields for _, fields in split(body, delimiter)]
+    except csv.Error as error:
+        raise InputError(f"{path} cannot be read as a table ({error}): check its quotation marks") from None
     if not sample:
         raise InputError(f"{path} has comments and no rows: give rows of numbers")
     decimal = decimal_of(path, [f for fields in sample[1:] or sample for f in fields], cfg.decimal)
@@ -160,6 +163,8 @@ def best_delimiter(lines: Sequence[str]) -> str | None:
         except csv.Error:
             return 0.0, 0.0
         body = rows[1:] or rows
+        if not body:  # nothing but delimiters
+            return 0.0, 0.0
         widths = [len(fields) for fields in body]
         width = max(widths, key=widths.count)
         if width < 2 and delimiter is not None:

@@ -200,3 +200,58 @@ def test_a_notebooks_surroundings_do_not_matter(ran, tmp_path):
     for encoding in ("cp1252", "ascii", "latin-1"):
         assert "components" in ran("data", "t.csv", PYTHONIOENCODING=encoding)
         assert "largest weights" in ran("show", "r", PYTHONIOENCODING=encoding)
+
+
+def test_data_that_have_moved_are_the_same_data(ran, sigmapca, tmp_path):
+    FLOWERS.to_csv(tmp_path / "t.csv", index=False)
+    ran("train", "model=pca_svd", "data=array", "data.path=t.csv", "k=2", "--run-dir", "r")
+    (tmp_path / "t.csv").rename(tmp_path / "moved.csv")
+    one_line(
+        sigmapca("rerun", "r"),
+        "t.csv: no such file or folder; if the run's data have moved, add data.path=PLACE",
+    )
+    assert "identical, bit for bit" in ran("rerun", "r", "data.path=moved.csv")
+    (FLOWERS + 1).to_csv(tmp_path / "other.csv", index=False)
+    done = sigmapca("rerun", "r", "data.path=other.csv")
+    assert done.returncode == 1 and "not identical" in done.stderr
+
+
+def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, ran, tmp_path):
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    FLOWERS.to_csv(tmp_path / "t.csv", index=False)
+    (FLOWERS * 2).to_csv(tmp_path / "other.csv", index=False)
+    command = [
+        sys.executable,
+        "-m",
+        "sigmapca_cli",
+        "train",
+        "data=array",
+        "data.path=t.csv",
+        "k=2",
+        "steps=3000000",
+    ]
+    started = subprocess.Popen(
+        [*command, "batch_size=8", "checkpoint.every_steps=200", "--run-dir", "r"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "r" / "checkpoint.h5").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(started.pid, signal.SIGTERM)
+    assert started.wait(60) == 75
+    (tmp_path / "t.csv").rename(tmp_path / "moved.csv")
+    one_line(sigmapca("train", "--resume", "r"), "add data.path=PLACE")
+    one_line(sigmapca("train", "--resume", "r", "data.path=other.csv"), "other data")
+    again = subprocess.Popen(
+        [sys.executable, "-m", "sigmapca_cli", "train", "--resume", "r", "data.path=moved.csv"],
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(4)
+    os.kill(again.pid, signal.SIGTERM)
+    assert again.wait(60) == 75
