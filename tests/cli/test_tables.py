@@ -216,7 +216,7 @@ def test_data_that_have_moved_are_the_same_data(ran, sigmapca, tmp_path):
     assert done.returncode == 1 and "not identical" in done.stderr
 
 
-def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, ran, tmp_path):
+def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, tmp_path):
     import os
     import signal
     import subprocess
@@ -225,33 +225,29 @@ def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, ran, tmp
 
     FLOWERS.to_csv(tmp_path / "t.csv", index=False)
     (FLOWERS * 2).to_csv(tmp_path / "other.csv", index=False)
-    command = [
-        sys.executable,
-        "-m",
-        "sigmapca_cli",
-        "train",
+    train = [sys.executable, "-m", "sigmapca_cli", "train"]
+    keys = [
         "data=array",
         "data.path=t.csv",
         "k=2",
         "steps=3000000",
+        "batch_size=8",
+        "checkpoint.every_steps=200",
     ]
-    started = subprocess.Popen(
-        [*command, "batch_size=8", "checkpoint.every_steps=200", "--run-dir", "r"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "r" / "checkpoint.h5").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(started.pid, signal.SIGTERM)
-    assert started.wait(60) == 75
+    checkpoint = tmp_path / "r" / "checkpoint.h5"
+
+    def stopped_after_a_checkpoint(*arguments):
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        started = subprocess.Popen([*train, *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before:
+            assert started.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(started.pid, signal.SIGTERM)
+        assert started.wait(60) == 75
+
+    stopped_after_a_checkpoint(*keys, "--run-dir", "r")
     (tmp_path / "t.csv").rename(tmp_path / "moved.csv")
     one_line(sigmapca("train", "--resume", "r"), "add data.path=PLACE")
     one_line(sigmapca("train", "--resume", "r", "data.path=other.csv"), "other data")
-    again = subprocess.Popen(
-        [sys.executable, "-m", "sigmapca_cli", "train", "--resume", "r", "data.path=moved.csv"],
-        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    time.sleep(4)
-    os.kill(again.pid, signal.SIGTERM)
-    assert again.wait(60) == 75
+    stopped_after_a_checkpoint("--resume", "r", "data.path=moved.csv")
