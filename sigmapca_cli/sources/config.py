@@ -19,7 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "distribution": ("uniform", "laplace"),
     "header": ("auto", "yes", "no"),
     "decimal": ("auto", "point", "comma", ".", ","),
-    "missing": ("refuse", "drop", "mean"),
+    "missing": ("refuse", "drop", "mean", "ppca"),
 }
 # What is divided by its standard deviation unless data.standardise says otherwise: pixels, as in the paper. A matrix
 # is centred only, as PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. The files of
@@ -113,7 +113,9 @@ class DataConfig:
     decimal: str = "auto"  # csv, tsv: point or comma
     delimiter: str | None = None  # csv, tsv: one character, tab or space; null: recognised
     encoding: str | None = None  # csv, tsv: a name that Python knows; null: recognised
-    missing: str = "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column)
+    missing: str = (
+        "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
+    )
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
     # Whether a file's own words about its content count: index columns, headers of numbers, fill values, the
     # orientation and pages of pictures. False: every value as it lies.

@@ -17,7 +17,7 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.cifar import LAYOUTS
 from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
 from sigmapca_cli.sources.components import by_broken_stick, by_share, count_of
-from sigmapca_cli.sources.config import DataConfig, name_list
+from sigmapca_cli.sources.config import STANDARDISE, DataConfig, name_list
 from sigmapca_cli.sources.folder import SUFFIXES
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
@@ -162,15 +162,16 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     """The command that trains on these data with `options`; k and a by the facts of the data as it reads them."""
     if "components" not in better:
         return None
+    defaults = {"standardise": STANDARDISE[options["name"]], "mix": not Path(path).is_dir()}
     words = [f"data={options['name']}", quoted_path(path)]
     for key, value in options.items():
-        if key not in ("name", "mix") and value is not None and value != []:
+        if key != "name" and value not in (None, [], defaults.get(key)):
             words.append(override(key, value if isinstance(value, list) else [value]))
     a = next((word for word in ("a=auto", "a=4", "a=0.8") if word in better["advice"]), None)
     if facts.get("patch_shape") is not None:
         return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
-    k = f"k={min(better['components']['95 %'], 32)}"
-    return f"sigmapca train {' '.join(words)} {k} {f'{a} solver=newton' if a else 'model=pca_svd'}"
+    k = better["components"]["95 %"] if facts.get("sample_rate") is None else better["rank"]
+    return f"sigmapca train {' '.join(words)} k={min(k, 32)} {f'{a} solver=newton' if a else 'model=pca_svd'}"
 
 
 def quoted_path(path: str) -> str:
@@ -190,7 +191,8 @@ def describe(path: str | Path, **options: Any) -> dict[str, Any]:
     if kind == "mnist" and place.is_dir() and "split" not in options:
         options["split"] = "train" if any(p.name.startswith("train") for p in place.iterdir()) else "test"
     if kind == "signals":
-        options = {"standardise": "none", "mix": False, **options}
+        # The channels as they were recorded. A folder of sounds is mixed for a person who trains on it by default.
+        options = {"mix": False, **options}
     source, left_out = lenient(DataConfig(name=kind, path=str(path), **options))
     facts = summary(source)
     if left_out:

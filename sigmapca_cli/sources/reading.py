@@ -69,6 +69,8 @@ def _table(
         options["columns"] = options["drop"] = None  # its names say it all, wherever the columns stand now
     missing = changes.get("missing", stored.get("missing", "refuse"))
     cfg = NewData(**{**options, **changes, "missing": missing}, expected=names)
+    if missing == "ppca":
+        cfg.missing = missing = "drop"  # the model of the training rows is not kept
     if missing == "mean" or (missing == "drop" and aligned):
         cfg.missing, cfg.fill = "mean", run.mean
     source = arrays.build(cfg)

@@ -97,6 +97,9 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any, f
         found.kept = np.flatnonzero(complete)
         found.matrix = rewritten(matrix, len(found.kept), lambda i, b: b[complete[i : i + len(b)]])
         text += "; those rows are left out"
+    elif missing == "ppca":
+        text += _by_ppca(found, where)
+        found.incomplete = ~complete
     else:
         means = total / present if fill is None else np.asarray(fill)
         found.incomplete = ~complete
@@ -106,6 +109,21 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any, f
         text += "; the mean of the column stands in for each"
     if fill is None:  # else whoever asked says what becomes of them
         logging.getLogger("sigmapca").warning("%s", text)
+
+
+def _by_ppca(found: Repaired, where: object) -> str:
+    """Fill by expectation; what is said of it."""
+    from sigmapca_cli.sources.imputation import by_ppca
+
+    if not isinstance(found.matrix, np.ndarray):
+        raise InputError(
+            f"{where}: data.missing=ppca holds the data in memory, these are too large; use mean or drop"
+        )
+    if np.isinf(found.matrix).any():
+        return ""  # refused by what comes next, with the place
+    found.matrix, k, iterations = by_ppca(found.matrix)
+    found.facts |= {"missing_components": k, "missing_iterations": iterations}
+    return f"; their expectation under probabilistic PCA of {k} components stands in for each"
 
 
 def _clipped(found: Repaired, clip: float, where: object) -> None:

@@ -11,6 +11,7 @@ from scipy.io import wavfile
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import arrays, build, repair, several
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.imputation import by_ppca
 from sigmapca_cli.sources.reading import new_source
 
 RNG = np.random.default_rng(0)
@@ -216,3 +217,55 @@ def test_sounds_are_taken_as_mixtures(tmp_path):
     again = new_source(run_on(trained), str(tmp_path / "a.wav"))
     np.testing.assert_allclose(values(again), sound / 32768)
     assert again.sample_rate == 8000
+
+
+def low_rank(n=600, share=0.05):
+    """Rows of a rank-3 covariance with noise, in units that differ; their covariance; what is missing."""
+    A = RNG.normal(size=(8, 3))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    C = A @ A.T + 0.05 * np.eye(8)
+    unit = np.array([1, 10, 1000, 1e-3, 1, 1, 5, 1])
+    X = RNG.multivariate_normal(np.arange(8), C, n) * unit
+    return X, np.arange(8) * unit, C * np.outer(unit, unit), RNG.uniform(size=X.shape) < share
+
+
+def test_ppca_fills_nearly_as_well_as_the_true_distribution_does(tmp_path):
+    X, mean, C, missing = low_rank()
+    filled, k, iterations = by_ppca(np.where(missing, np.nan, X))
+    assert 3 <= k < 8 and iterations < 200
+    np.testing.assert_array_equal(filled[~missing], X[~missing])
+    best = X.copy()
+    for i in np.flatnonzero(missing.any(axis=1)):
+        u, o = missing[i], ~missing[i]
+        best[i, u] = mean[u] + np.linalg.solve(C[np.ix_(o, o)], C[np.ix_(o, u)]).T @ (X[i, o] - mean[o])
+    scale = np.sqrt(np.diag(C))
+
+    def error(guess):
+        return np.sqrt(np.mean(((guess - X) / scale)[missing] ** 2))
+
+    by_mean = np.broadcast_to(X.mean(axis=0), X.shape)
+    assert error(filled) < 1.1 * error(best) < 0.5 * error(by_mean)
+    np.save(tmp_path / "a.npy", np.where(missing, np.nan, X))
+    source = source_of(tmp_path / "a.npy", missing="ppca")
+    np.testing.assert_allclose(values(source), filled)
+    assert source.facts["missing_components"] == k and source.facts["missing_values"] == missing.sum()
+    again = new_source(run_on(source, missing="ppca"), str(tmp_path / "a.npy"), aligned=True)
+    assert (again.incomplete == missing.any(axis=1)).all()
+
+
+def test_ppca_of_odd_tables(tmp_path):
+    one = np.array([[1.0], [np.nan], [3.0], [5.0]])
+    np.testing.assert_allclose(by_ppca(one)[0].ravel(), [1, 3, 3, 5])
+    empty_row = np.vstack([RNG.normal(size=(50, 3)), [[np.nan] * 3]])
+    filled = by_ppca(empty_row)[0]
+    np.testing.assert_allclose(filled[-1], filled[:-1].mean(axis=0), atol=1e-3)
+    constant = np.c_[RNG.normal(size=(50, 2)), np.full(50, 7.0)]
+    constant[3, 2] = constant[4, 0] = np.nan
+    assert np.isfinite(by_ppca(constant)[0]).all() and by_ppca(constant)[0][3, 2] == pytest.approx(7)
+
+
+def test_ppca_of_data_on_disk_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    np.save(tmp_path / "a.npy", HOLES)
+    with pytest.raises(InputError, match=r"holds the data in memory.*use mean or drop"):
+        source_of(tmp_path / "a.npy", missing="ppca")
