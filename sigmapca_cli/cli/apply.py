@@ -17,9 +17,7 @@ RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or l
 INPUT = typer.Argument(..., metavar="INPUT", help="What data= reads: a table, pictures, WAV files, a folder.")
 COMPONENTS = typer.Argument(..., metavar="INPUT", help="Components: npy, csv, h5 …")
 OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`), csv or wav, by its suffix.")
-KEYS = typer.Argument(
-    None, metavar="[data.KEY=VALUE]...", help="Where the file differs from the training data."
-)
+KEYS = typer.Argument(None, metavar="data.KEY=VALUE", help="Where the file differs from the training data.")
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
 FORCE = typer.Option(False, "--force", help="Replace the file when it exists.")

@@ -35,9 +35,7 @@ def download(
 
 def data(
     path: str = typer.Argument(..., metavar="FILE", help="A file, folder or pattern that data= reads."),
-    keys: list[str] = typer.Argument(
-        None, metavar="[data.KEY=VALUE]...", help="How it is read, as in train."
-    ),
+    keys: list[str] = typer.Argument(None, metavar="data.KEY=VALUE", help="How it is read, as in train."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
     components: bool = typer.Option(
         False, "--components", help="Eigenvalues, and how many components by several rules."

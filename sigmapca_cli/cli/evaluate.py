@@ -13,7 +13,7 @@ def add(app: typer.Typer) -> None:
 
 def evaluate(
     runs: list[str] = typer.Argument(
-        ..., metavar="RUN... [data.KEY=VALUE]...", help="Runs: folders, names, or last; keys for --data."
+        ..., metavar="RUN... data.KEY=VALUE...", help="Runs: folders, names, or last; keys for --data."
     ),
     data: str = typer.Option(None, "--data", metavar="FILE", help="Other rows of the same features."),
     components: bool = typer.Option(False, "--components", help="One line a component, too."),

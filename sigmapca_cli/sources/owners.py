@@ -1,5 +1,6 @@
 """Rows that own a component: a few outliers that hold most of the variance of a principal component."""
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -114,3 +115,10 @@ def warnings_about(source: Any) -> list[str]:
             *([in_words(owned, source.row_words)] if owned else []),
         ]
     return source.warnings
+
+
+def warn_about(source: Any, log: logging.Logger) -> None:
+    """Log it: as a warning the first time, and for further runs on the same data only in their own logs."""
+    level = logging.WARNING if source.warnings is None else logging.INFO
+    for text in warnings_about(source):
+        log.log(level, "%s", text)

@@ -29,7 +29,7 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
-from sigmapca_cli.sources.owners import warnings_about
+from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, ways
 from sigmapca_cli.training.progress import say
@@ -137,8 +137,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 source.p,
                 cfg.k,
             )
-            for warning in warnings_about(source):
-                log.warning("%s", warning)
+            warn_about(source, log)
             save_hydra(folder, job)
             yield Work(job, method, source, folder, device, threads, saved, writer)
 

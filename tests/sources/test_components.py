@@ -1,5 +1,7 @@
 """How many components, and rows that own one."""
 
+import logging
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -9,7 +11,7 @@ from sigmapca_cli.config import Config, components
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import MemorySource, Standardisation
 from sigmapca_cli.sources.components import by_broken_stick, by_mdl, count_of
-from sigmapca_cli.sources.owners import in_words, owned_components, warnings_about
+from sigmapca_cli.sources.owners import in_words, owned_components, warn_about, warnings_about
 
 RNG = np.random.default_rng(0)
 
@@ -96,3 +98,13 @@ def test_units_that_differ_by_more_than_100_are_said():
     (said,) = warnings_about(MemorySource("x", X, Standardisation("none")))
     assert "feature 2 varies" in said and "data.standardise=feature" in said
     assert warnings_about(MemorySource("x", X, Standardisation("feature"))) == []
+
+
+def test_the_same_data_are_warned_of_once(caplog):
+    """Further runs of a sweep on the same data note it in their own logs."""
+    source = MemorySource("x", RNG.normal(size=(200, 2)) * [1, 1000], Standardisation("none"))
+    log = logging.getLogger("sigmapca")
+    with caplog.at_level(logging.INFO, "sigmapca"):
+        warn_about(source, log)
+        warn_about(source, log)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
