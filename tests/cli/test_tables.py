@@ -64,6 +64,10 @@ def test_the_page_gives_a_command_that_works(ran, tmp_path, name):
     with h5py.File(tmp_path / "r" / "run.h5") as file:
         if name != "matrix.npy":
             assert [n.decode() for n in file["feature_name"][()]] == list(FLOWERS.columns)
+        if name == "holes.csv":
+            assert file.attrs["missing_values"] > 0 and "rows left out" in ran("show", "r")
+        if name == "an outlier.csv":
+            assert file["clip"].shape == (2, 4) and "values clipped to the quantiles" in ran("show", "r")
         assert file.attrs["k"] == file["filters"].shape[1]
 
 

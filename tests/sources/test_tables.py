@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources import build
+from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import override, unique
 
@@ -321,3 +321,30 @@ def test_an_identifier_that_counts_is_left_out_by_its_name_only(tmp_path, caplog
     assert source_of(tmp_path / "b.csv").p == 2
     rows.assign(PassengerId=[*range(1, 30), 99]).to_csv(tmp_path / "c.csv", index=False)
     assert source_of(tmp_path / "c.csv").p == 2
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("limit", [1 << 28, 0])
+def test_packed_values_and_chosen_columns_of_data_on_disk(tmp_path, monkeypatch, limit, transpose):
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(arrays, "CONVERT_BLOCK", 100)
+    raw = RNG.integers(-50, 50, (40, 3)).astype(np.int16)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = raw.T if transpose else raw
+        file["x"].attrs.update(scale_factor=0.5, add_offset=1.0, _FillValue=np.int16(99))
+    source = source_of(tmp_path / "a.h5", transpose=transpose)
+    np.testing.assert_array_equal(values(source), raw * 0.5 + 1)
+    np.save(tmp_path / "a.npy", raw)
+    if not transpose:
+        np.testing.assert_array_equal(values(source_of(tmp_path / "a.npy", columns=[2, 0])), raw[:, [2, 0]])
+        np.testing.assert_array_equal(
+            values(source_of(tmp_path / "a.h5", drop=[1])), raw[:, [0, 2]] * 0.5 + 1
+        )
+
+
+def test_what_labels_the_rows_names_the_features_of_a_transposed_table(tmp_path):
+    FRAME.T.to_csv(tmp_path / "a.csv")
+    same(source_of(tmp_path / "a.csv", transpose=True), FRAME)
+    with pytest.raises(InputError, match=r"not together with data\.transpose"):
+        np.save(tmp_path / "a.npy", FRAME.T)
+        source_of(tmp_path / "a.npy", transpose=True, columns=[1])
