@@ -19,7 +19,7 @@ from sigmapca_cli.methods.config import (
     OrderingConfig,
     SigmaConfig,
 )
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
 
 
 def choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -88,6 +88,8 @@ class CheckpointConfig:
         within("checkpoint.every_steps", self.every_steps, 1)
 
 
+K_WORDS = ("auto", "all", "mdl", "mle")
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "init": ("pca", "orthogonal", "file"),
     "dtype": ("float32", "float64"),
@@ -103,13 +105,11 @@ class Config:
     """The resolved configuration of one run."""
 
     a: Any = 4.0  # scale of the nonlinearity: a number > 0, or auto
-    k: int = 32  # number of components
+    k: Any = "auto"  # components: how many, a share of the variance (0.95), all, mdl, mle; auto: 32, or all
     seed: int = 0  # start and order of the rows
     epochs: float | None = 3.0  # passes over the data; null: until the run has converged
     steps: int | None = None  # steps in all; overrides epochs
-    max_steps: int | None = (
-        None  # with neither: at most so many; default: 12000, or 3 passes where they are more
-    )
+    max_steps: int | None = None  # with neither: at most so many; default: 12000, or 3 passes if more
     batch_size: int = 128
     shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
@@ -144,7 +144,7 @@ class Config:
 
     def __post_init__(self) -> None:
         self.a = scale(self.a)
-        within("k", self.k, 1)
+        self.k = components(self.k)
         within("seed", self.seed, 0, 2**63 - 1)
         within("epochs", self.epochs, 0, open_low=True)
         within("steps", self.steps, 1)
@@ -184,7 +184,17 @@ VOLATILE = (
 )
 
 # Keys that are younger than some runs: at these values a configuration is the one that it was without them.
-YOUNGER = {"precision": "highest", "max_steps": None, "rescale": False, "sigma.relative": False}
+YOUNGER: dict[str, Any] = {
+    "precision": "highest",
+    "max_steps": None,
+    "rescale": False,
+    "sigma.relative": False,
+    **{f"data.{key}": value for key, value in YOUNGER_DATA.items()},
+}
+# Values that stand for what older versions wrote out.
+AS_BEFORE: dict[str, tuple[Any, Any]] = {"data.standardise": (None, "feature"), "k": ("auto", 32)}
+# How a file is read shows in the hash of its data, and older configurations do not say.
+BY_THE_DATA = ("data.recognise",)
 
 GROUPS = (
     "model",
@@ -210,6 +220,22 @@ def scale(value: Any) -> float | str:
         raise InputError(f"a={str(value)[:40]}: must be a number > 0, or auto") from None
     within("a", number, 0, open_low=True)
     return number
+
+
+def components(value: Any) -> int | float | str:
+    """The knob `k`: a whole number, a share between 0 and 1, or a word."""
+    if value in K_WORDS:
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        within("k", value, 1)
+        return value
+    if isinstance(value, float) and 0 < value < 1:
+        return value
+    shown_value = shown(value) if isinstance(value, float) else str(value)[:40]
+    raise InputError(
+        f"k={shown_value}: must be a whole number from 1 on, a share of the variance such as 0.95, or one of "
+        f"{', '.join(K_WORDS)}"
+    )
 
 
 def register() -> None:

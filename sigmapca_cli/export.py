@@ -15,7 +15,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 
-NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening")
+NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
 OPSET = 17
 
 
@@ -64,10 +64,17 @@ def facts(run: Any) -> dict[str, str]:
     known = {
         name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs
     }
+    if getattr(run, "names", None):
+        known["feature_names"] = json.dumps(run.names, ensure_ascii=False)
     shape = run.patch_shape
     if shape is not None:
         known["patch_shape"] = json.dumps([int(n) for n in shape])
-    return {"format": "sigmapca-solution", "use": "((raw - mean) / scale [@ whitening]) @ encoder", **known}
+    raw = "raw" if getattr(run, "clip", None) is None else "clip(raw, clip[0], clip[1])"
+    return {
+        "format": "sigmapca-solution",
+        "use": f"(({raw} - mean) / scale [@ whitening]) @ encoder",
+        **known,
+    }
 
 
 def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,13 +123,18 @@ def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
         ) from None
     mean, forward, back = (a.astype(np.float32) for a in affine(arrays))
     p, k = forward.shape
+    clip = [] if "clip" not in arrays else ["low", "high"]
     nodes = [
-        helper.make_node("Sub", ["raw", "mean"], ["centred"]),
+        *([helper.make_node("Max", ["raw", "low"], ["raised"])] if clip else []),
+        *([helper.make_node("Min", ["raised", "high"], ["clipped"])] if clip else []),
+        helper.make_node("Sub", ["clipped" if clip else "raw", "mean"], ["centred"]),
         helper.make_node("MatMul", ["centred", "forward"], ["components"]),
         helper.make_node("MatMul", ["components", "back"], ["projected"]),
         helper.make_node("Add", ["projected", "mean"], ["reconstruction"]),
     ]
     values = {"mean": mean, "forward": forward, "back": back}
+    if clip:
+        values |= dict(zip(clip, arrays["clip"].astype(np.float32), strict=True))
     graph = helper.make_graph(
         nodes,
         "sigmapca",

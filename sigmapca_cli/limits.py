@@ -109,6 +109,13 @@ def stored(data: Any) -> Any:
     return data
 
 
+def as_text(value: Any) -> str:
+    """A string of an HDF5 file, however it is stored: R, Julia and MATLAB write bytes of fixed length, or arrays."""
+    if getattr(value, "shape", None):
+        value = value.ravel()[0]
+    return value.decode("utf-8", "replace").rstrip("\0") if isinstance(value, bytes) else str(value)
+
+
 def self_contained(file: Any) -> Any:
     """An open h5py file, if nothing in it leads to another: HDF5 can link to any file, or keep its values there.
 

@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.owners import in_words, owned_components
 from sigmapca_cli.sources.statistics import rank_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     Parameters
     ----------
-    n_components : number of components; None for all that have variance.
+    n_components : number of components; None or "all" for all that have variance; a share of the variance between 0
+    and 1, as in scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
     solver : "newton", exact and deterministic (the default), or "sgd", stochastic training as the command
     line does it. a : scale of the nonlinearity, or "auto" (newton): small for light tails, large for heavy
     ones, per component. nonlinearity, derivative : as in the command line's nonlinearity group; newton has a
@@ -41,7 +44,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     components_ (k, p): the filters as rows, by decreasing variance, the entry of largest |value| of each
     positive. sigma_ (k,): standard deviations of the components on the training data (biased: divided by n).
     explained_variance_ (k,), explained_variance_ratio_ (k,): sigma_² and its share of the total variance.
-    mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component. converged_: False also warns.
+    n_components_: how many there are. mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component.
+    converged_: False also warns.
     """
 
     a_: np.ndarray
@@ -50,7 +54,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | float | str | None = None,
         *,
         solver: str = "newton",
         a: float | str = "auto",
@@ -78,7 +82,11 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
         self.mean_ = X.mean(axis=0, dtype=np.float64)
         centred = X.astype(np.float64) - self.mean_
-        P = _leading(centred, self._count(X.shape))
+        k = self._count(X.shape)
+        P, values = _leading(centred, k if isinstance(k, int) else None)
+        if not (k is None or isinstance(k, int)):
+            P = P[:, : count_of(k, values, len(X))]
+        _warn_of_owners(centred, P, values)
         try:
             W = SOLVERS[self.solver](self, centred, P)
         except InputError as error:
@@ -128,12 +136,18 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _divisor(self) -> np.ndarray | float:
         return np.where(self.sigma_ > 0, self.sigma_, 1.0) if self.whiten else 1.0
 
-    def _count(self, shape: tuple[int, int]) -> int | None:
+    def _count(self, shape: tuple[int, int]) -> int | float | str | None:
         k = self.n_components
         if k is None:
             return None
+        if isinstance(k, str) and k in ("all", "mdl", "mle"):
+            return k
+        if isinstance(k, float) and 0 < k < 1:
+            return float(k)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise ValueError(f"n_components={k!r}: give a whole number from 1 on, or None")
+            raise ValueError(
+                f"n_components={k!r}: give a whole number from 1 on, a share below 1, all, mdl, mle or None"
+            )
         if k > min(shape):
             raise ValueError(f"n_components={k} is more than min(n_samples, n_features)={min(shape)}")
         return int(k)
@@ -144,6 +158,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         sigma = (centred @ W).std(axis=0)
         order = np.argsort(-sigma, kind="stable")
         W, sigma, self.a_ = W[:, order], sigma[order], np.asarray(self.a_)[order]
+        self.n_components_ = W.shape[1]
         self.components_ = np.ascontiguousarray((W * signed(W)).T)
         self.sigma_ = sigma
         self.explained_variance_ = sigma**2
@@ -156,8 +171,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return tags
 
 
-def _leading(centred: np.ndarray, k: int | None) -> np.ndarray:
-    """The leading k principal axes (p, k); k None for those that have variance."""
+def _leading(centred: np.ndarray, k: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The leading k principal axes (p, k), and all variances; k None for those that have variance."""
     n, p = centred.shape
     if p <= n:
         values, vectors = np.linalg.eigh(centred.T @ centred / n)
@@ -170,7 +185,15 @@ def _leading(centred: np.ndarray, k: int | None) -> np.ndarray:
         raise ValueError("all rows are equal: there is no variance to find components of")
     if k is not None and k > rank:
         raise ValueError(f"n_components={k} is more than the numerical rank {rank} of the data")
-    return vectors[:, : k or rank]
+    return vectors[:, : k or rank], values
+
+
+def _warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
+    """A UserWarning where a few rows hold most of a principal component."""
+    n = len(centred)
+    blocks = (centred[start : start + 8192] for start in range(0, n, 8192))
+    if owned := owned_components(blocks, P, values[: P.shape[1]], n, float(values.sum())):
+        warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
 def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The estimator keeps scikit-learn's contract, equals PCA where it must, and finds what PCA cannot."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -140,3 +141,46 @@ def test_no_convergence_is_said():
     X, _, _ = planted()
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
         assert not SigmaPCA(4, max_iter=1).fit(X).converged_
+
+
+@pytest.mark.parametrize("k", [0.5, 0.95, 0.99, "mle"])
+def test_the_number_of_components_is_that_of_pca(k):
+    from sklearn.datasets import load_wine
+    from sklearn.decomposition import PCA
+
+    X = load_wine().data
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = PCA(k, svd_solver="full").fit(X).n_components_
+    found = SigmaPCA(k, max_iter=1000).fit(X)
+    assert found.n_components_ == expected == len(found.components_)
+    assert SigmaPCA("all").fit(X[:, :3]).n_components_ == 3
+
+
+@pytest.mark.parametrize("k", [0.0, 1.5, -0.2, "many", True])
+def test_other_numbers_of_components_are_refused(k):
+    with pytest.raises(ValueError, match="n_components="):
+        SigmaPCA(k).fit(np.random.default_rng(0).normal(size=(50, 4)))
+
+
+def test_a_row_that_owns_a_component_is_said():
+    X = np.random.default_rng(0).laplace(size=(500, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        SigmaPCA().fit(X)
+    X[42] *= 1e4
+    with pytest.warns(UserWarning, match="row 42 .* holds 100 % of the variance"):
+        SigmaPCA().fit(X)
+
+
+def test_the_command_and_the_class_agree_on_an_array(tmp_path):
+    """Both centre and do not scale."""
+    from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.config import DataConfig
+
+    X = np.random.default_rng(0).laplace(size=(300, 3)) * [1, 4, 9]
+    np.save(tmp_path / "x.npy", X)
+    source = build(DataConfig(name="array", path=str(tmp_path / "x.npy")))
+    found = SigmaPCA().fit(X)
+    np.testing.assert_allclose(source.mean, found.mean_)
+    np.testing.assert_array_equal(source.scale, np.ones(3))
+    np.testing.assert_allclose(source.covariance()[1].trace(), found.explained_variance_.sum())

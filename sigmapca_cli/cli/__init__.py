@@ -19,6 +19,7 @@ def main() -> None:
         return answer(shell)
     # Torch's warnings from within C++ are stack traces. It reads this when it is loaded.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    plain_surroundings()
     out = sys.stdout
     debug = "--debug" in sys.argv
     if debug:
@@ -68,6 +69,19 @@ def main() -> None:
             f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
             1,
         )
+
+
+def plain_surroundings() -> None:
+    """Neither the encoding of a redirected output nor a notebook's settings of matplotlib may end a command.
+
+    What cp1252, latin-1 or ascii cannot hold is replaced. `MPLBACKEND` of a notebook names a module that is missing
+    here, and a user's matplotlibrc may ask for LaTeX: figures are drawn by matplotlib's own settings.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    os.environ["MPLBACKEND"] = "agg"
+    os.environ["SIGMAPCA_OWN_STYLE"] = "1"
 
 
 def program() -> None:

@@ -1,8 +1,5 @@
 """`transform`, `reconstruct` and `export`: a run's solution applied to new arrays, or handed to other programs."""
 
-import contextlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,10 @@ def add(app: typer.Typer) -> None:
 
 
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
-INPUT = typer.Argument(..., metavar="INPUT", help="npy, npz, csv, tsv, h5, parquet, mat or a prepared file.")
-OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`) or csv, by its suffix.")
+INPUT = typer.Argument(..., metavar="INPUT", help="What data= reads: a table, pictures, WAV files, a folder.")
+COMPONENTS = typer.Argument(..., metavar="INPUT", help="Components: npy, csv, h5 …")
+OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`), csv or wav, by its suffix.")
+KEYS = typer.Argument(None, metavar="data.KEY=VALUE", help="Where the file differs from the training data.")
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
 FORCE = typer.Option(False, "--force", help="Replace the file when it exists.")
@@ -26,21 +25,84 @@ ROWS = 8192
 
 
 def transform(
-    run: str = RUN, input: str = INPUT, output: str = OUTPUT, key: str = KEY, dataset: str = DATASET,
-    force: bool = FORCE,
+    run: str = RUN, input: str = INPUT, output: str = OUTPUT, keys: list[str] = KEYS, key: str = KEY,
+    dataset: str = DATASET, force: bool = FORCE,
 ) -> None:  # fmt: skip
-    """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed."""
-    mean, forward, _ = maps(run)
-    stream(input, output, len(mean), forward.shape[1], lambda x: (x - mean) @ forward, (key, dataset), force)
+    """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed; the file is read as the run's data were."""
+    import numpy as np
+
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import Form, refuse_existing
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.export import affine, solution_arrays
+    from sigmapca_cli.sources.reading import new_source
+
+    refuse_existing(output, force)
+    opened = open_run(run)
+    mean, forward, _ = affine(solution_arrays(opened))
+    try:
+        source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
+    except InputError as problem:  # here they are options
+        raise InputError(as_options(str(problem))) from None
+    k = forward.shape[1]
+    names = [f"component_{i + 1}" for i in range(k)] if opened.names else None
+    place = 0
+
+    def components(raw: Any) -> Any:
+        nonlocal place
+        y = ((raw if opened.clip is None else np.clip(raw, *opened.clip)) - mean) @ forward
+        if source.incomplete is not None:
+            y[source.incomplete[place : place + len(raw)]] = np.nan
+        place += len(raw)
+        return y
+
+    stream(source, output, Form(source.n, k, names, source.labels, source.sample_rate), components)
+    if source.incomplete is not None:
+        print(f"  {int(source.incomplete.sum())} rows with missing values have nan")
 
 
 def reconstruct(
-    run: str = RUN, input: str = INPUT, output: str = OUTPUT, key: str = KEY, dataset: str = DATASET,
-    force: bool = FORCE,
+    run: str = RUN, input: str = COMPONENTS, output: str = OUTPUT, keys: list[str] = KEYS, key: str = KEY,
+    dataset: str = DATASET, force: bool = FORCE,
 ) -> None:  # fmt: skip
     """raw ≈ components @ decoder · scale + mean, streamed."""
-    mean, _, back = maps(run)
-    stream(input, output, back.shape[0], len(mean), lambda y: y @ back + mean, (key, dataset), force)
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import Form, refuse_existing
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.export import affine, solution_arrays
+    from sigmapca_cli.sources.arrays import build
+    from sigmapca_cli.sources.reading import NewData
+
+    refuse_existing(output, force)
+    opened = open_run(run)
+    mean, _, back = affine(solution_arrays(opened))
+    try:
+        given = {"name": "array", "standardise": "none", **changes(keys, key, dataset)}
+        source = build(NewData(path=input, **given))
+    except InputError as problem:
+        raise InputError(as_options(str(problem))) from None
+    if source.p != len(back):
+        raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(back)}")
+    stream(source, output, Form(source.n, len(mean), opened.names, source.labels), lambda y: y @ back + mean)
+
+
+def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dict[str, Any]:
+    """What the command says about the file, as fields of the data group."""
+    from sigmapca_cli.cli.keys import data_keys
+
+    options = {name: value for name, value in (("key", key), ("dataset", dataset)) if value}
+    return {**data_keys(keys or []), **options}
+
+
+def stream(source: Any, output: str, form: Any, function: Any) -> None:
+    """Map the rows block by block; the output is written aside and moved into place."""
+    from sigmapca_cli.cli.outputs import writer
+
+    target = Path(output)
+    with writer(target, form) as write:
+        for block in source.raw_blocks(ROWS):
+            write(function(block))
+    print(f"{target}: {form.n} × {form.k}")
 
 
 def export(
@@ -50,49 +112,11 @@ def export(
 ) -> None:
     """Write the file."""
     from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import refuse_existing
     from sigmapca_cli.export import export as exported
 
     refuse_existing(output, force)
     print(exported(open_run(run), output))
-
-
-def maps(name: str) -> Any:
-    """(mean, forward, back) of a run."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.export import affine, solution_arrays
-
-    return affine(solution_arrays(open_run(name)))
-
-
-def refuse_existing(output: str, force: bool) -> None:
-    """What stands under the name of the output may be the user's data."""
-    from sigmapca_cli.errors import InputError
-
-    if Path(output).exists() and not force:
-        raise InputError(f"{output}: exists; give another name, or --force to replace it")
-
-
-def stream(
-    input: str, output: str, wide: int, out_wide: int, function: Any, which: tuple, force: bool
-) -> None:
-    """Read INPUT block by block, map it, write OUTPUT aside and move it into place."""
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
-
-    target = Path(output)
-    refuse_existing(output, force)
-    options = DataConfig(name="array", path=input, standardise="none", key=which[0], dataset=which[1])
-    try:
-        source = build(options)
-    except InputError as problem:  # here they are options
-        raise InputError(as_options(str(problem))) from None
-    if source.p != wide:
-        raise InputError(f"{input}: rows of {source.p} numbers, this run needs {wide}")
-    with writer(target, source.n, out_wide) as write:
-        for block in source.raw_blocks(ROWS):
-            write(function(block))
-    print(f"{target}: {source.n} × {out_wide}")
 
 
 def as_options(text: str) -> str:
@@ -100,56 +124,3 @@ def as_options(text: str) -> str:
     for key, option in (("data.path=", ""), ("data.key=", "--key "), ("data.dataset=", "--dataset ")):
         text = text.replace(key, option)
     return text.rstrip()
-
-
-@contextlib.contextmanager
-def writer(target: Path, n: int, k: int) -> Iterator[Any]:
-    """Yields a function that appends (m, k) float64 blocks; the file appears whole or not at all."""
-    from sigmapca_cli.errors import InputError
-
-    kinds = {".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv}
-    if target.suffix not in kinds:
-        raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(kinds)}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with kinds[target.suffix](aside, n, k) as write:
-            yield write
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def npy(path: Path, n: int, k: int) -> Iterator[Any]:
-    """float64, C order, written from start to end."""
-    from numpy.lib import format as layout
-
-    with open(path, "wb") as file:
-        layout.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (n, k)})
-        yield lambda block: file.write(block.astype("<f8").tobytes())
-
-
-@contextlib.contextmanager
-def hdf5(path: Path, n: int, k: int) -> Iterator[Any]:
-    """One data set `x`."""
-    import h5py
-
-    # Nobody else knows this file yet; and a lock is what some network file systems do not have.
-    with h5py.File(path, "w", locking=False) as file:
-        data, place = file.create_dataset("x", (n, k), "f8"), [0]
-
-        def write(block: Any) -> None:
-            data[place[0] : place[0] + len(block)] = block
-            place[0] += len(block)
-
-        yield write
-
-
-@contextlib.contextmanager
-def csv(path: Path, n: int, k: int) -> Iterator[Any]:
-    """Comma-separated, every digit kept."""
-    import numpy as np
-
-    with open(path, "w", encoding="ascii") as file:
-        yield lambda block: np.savetxt(file, block, fmt="%.17g", delimiter=",")

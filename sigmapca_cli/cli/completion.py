@@ -181,15 +181,26 @@ def choices(key: str) -> list[str]:
 
 
 # Keys whose choices are not all there is to them.
-OPEN = {("", "device"): ("auto", "cpu", "cuda"), ("", "a"): ("auto",)}
+OPEN = {
+    ("", "device"): ("auto", "cpu", "cuda"),
+    ("", "a"): ("auto",),
+    ("", "k"): ("auto", "all", "mdl", "mle"),
+}
+
 
 # By parameter, or by command and parameter where a name means different things.
+def data_keys(word: str) -> Candidates:
+    """The keys of the data group alone, for commands that read a file."""
+    return [found for found in overrides(word or "data.") if found[0].startswith("data.")]
+
+
 KINDS: dict[str, Callable[[str], Candidates]] = {
     "run": runs,
     "runs": runs,
     "resume": runs,
     "overrides": overrides,
     "changes": overrides,
+    "keys": data_keys,
     "runs.folder": words(),
     "models.name": models,
     "reproduce.names": experiments,

@@ -1,14 +1,12 @@
 """`sigmapca download` and `sigmapca data FILE`."""
 
-from typing import Any
-
 import typer
 
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("download", help="Fetch cifar10, cifar100 or mnist; resumes.")(download)
-    app.command("data", help="Show what a data file holds, and which a suits it.")(data)
+    app.command("data", help="Show a data file, and how to train on it.")(data)
 
 
 def download(
@@ -35,20 +33,13 @@ def download(
     print(path)
 
 
-def value_text(value: Any) -> str:
-    """A fact as one short text."""
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    if isinstance(value, dict):  # five quantiles have to fit a line
-        return "  ".join(f"{name} {inner:.3g}" for name, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        return " × ".join(map(str, value))
-    return str(value)
-
-
 def data(
-    path: str = typer.Argument(..., metavar="FILE", help="A file or folder of any format that data= reads."),
+    path: str = typer.Argument(..., metavar="FILE", help="A file, folder or pattern that data= reads."),
+    keys: list[str] = typer.Argument(None, metavar="data.KEY=VALUE", help="How it is read, as in train."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
+    components: bool = typer.Option(
+        False, "--components", help="Eigenvalues, and how many components by several rules."
+    ),
     figure: str = typer.Option(
         None, "--figure", metavar="STEM", help="Draw a mosaic or the signals: STEM.png, .pdf."
     ),
@@ -58,24 +49,25 @@ def data(
     """Describe it."""
     import json
 
-    from sigmapca_cli.cli.apply import as_options
+    from sigmapca_cli.cli.apply import as_options, changes
+    from sigmapca_cli.cli.data_page import component_lines, page
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.describe import describe
+    from sigmapca_cli.sources.describe import describe, quiet
 
-    options = {name: value for name, value in (("key", key), ("dataset", dataset)) if value}
+    options = changes(keys, key, dataset)
     try:
         facts = describe(path, **options)
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
     if as_json:
         print(json.dumps(facts, default=str, indent=1))
+    elif components:
+        print("\n".join(component_lines(facts)))
     else:
-        for name, value in facts.items():
-            if value is not None:
-                text = value_text(value)[:16] if name == "hash" else value_text(value)  # whole with --json
-                print(f"{name.replace('_', ' '):<20} {text}")
+        print("\n".join(page(facts)))
     if figure:
         from sigmapca_cli.figures.data import plot_data
 
-        for file in plot_data(path, figure, **options):
-            print(file)
+        with quiet():  # what there is to say has been said
+            files = plot_data(path, figure, **options)
+        print("\n".join(map(str, files)))

@@ -1,5 +1,6 @@
 """`sigmapca evaluate RUN…`: metrics of finished runs, on the training data or on other data."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -11,7 +12,9 @@ def add(app: typer.Typer) -> None:
 
 
 def evaluate(
-    runs: list[str] = typer.Argument(..., metavar="RUN...", help="Runs: folders, names, or last."),
+    runs: list[str] = typer.Argument(
+        ..., metavar="RUN... data.KEY=VALUE...", help="Runs: folders, names, or last; keys for --data."
+    ),
     data: str = typer.Option(None, "--data", metavar="FILE", help="Other rows of the same features."),
     components: bool = typer.Option(False, "--components", help="One line a component, too."),
     certificate: bool = typer.Option(False, "--certificate", help="Which axes are identified, in words."),
@@ -25,8 +28,13 @@ def evaluate(
     import numpy as np
 
     from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.errors import InputError
 
-    rows = {label(name): evaluated(name, data, certificate) for name in runs}
+    keys = [text for text in runs if text.startswith("data.")]
+    if keys and data is None:
+        raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
+    runs = [text for text in runs if text not in keys]
+    rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
     if as_json:
         plain = {
             run: {k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()}
@@ -85,18 +93,22 @@ def print_components(run: str, values: dict[str, Any]) -> None:
     )
 
 
-def evaluated(name: str, data: str | None, certificate: bool) -> dict[str, Any]:
+def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str] = ()) -> dict[str, Any]:
     """The metrics of one run on its own training data, stored in the run; on other data stored under its name."""
     from sigmapca_cli.cli.apply import as_options
+    from sigmapca_cli.cli.keys import data_keys
     from sigmapca_cli.cli.opening import data_config, open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.runs.write import write_evaluation
     from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.reading import new_source
 
     run = open_run(name)
     try:
-        source: Any = build(data_config(run.config, data))
+        source: Any = (
+            build(data_config(run.config)) if data is None else new_source(run, data, data_keys(keys))
+        )
     except InputError as problem:
         raise InputError(str(problem) if data is None else as_options(str(problem))) from None
     if source.p != run.filters.shape[0]:
@@ -145,7 +157,10 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale
-    x = np.concatenate([((raw - mean) / scale).astype(np.float32) for raw in source.raw_blocks()])
+    low, high = (-np.inf, np.inf) if run.clip is None else run.clip
+    x = np.concatenate(
+        [((np.clip(raw, low, high) - mean) / scale).astype(np.float32) for raw in source.raw_blocks()]
+    )
     if run.whitening is not None:
         x = x @ run.whitening.astype(np.float32)
     # Centred on themselves, rows that have moved away from the training data would cost no reconstruction.

@@ -75,18 +75,14 @@ def short_run_name(run: Any) -> str:
     return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
 
 
-def data_config(config: dict[str, Any], path: str | None = None) -> Any:
-    """The typed `data` group of a stored configuration, or of another file in its place."""
+def data_config(config: dict[str, Any]) -> Any:
+    """The typed `data` group of a stored configuration."""
     import dataclasses
 
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.sources.config import DataConfig, as_stored
 
-    if path is not None:
-        from sigmapca_cli.sources.describe import guess_kind
-
-        return DataConfig(name=guess_kind(Path(path)), path=path, standardise="none")
-    stored = config.get("data", {})
+    stored = as_stored(config.get("data", {}))
     known = {field.name for field in dataclasses.fields(DataConfig)}
     if unknown := sorted(set(stored) - known):
         raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")

@@ -83,7 +83,7 @@ def write(composed: Any, function: Callable, **options: Any) -> None:
     out = os.environ.get(OUT)
     path = function(data_of(composed), Path(out) if out else None, **options)
     print(path)
-    print(f"  sigmapca data {path}\n  sigmapca train data=array data.path={path}")
+    print(f"  sigmapca data {path}\n  sigmapca train data=prepared data.path={path}")
 
 
 def extract_job(cfg: Any) -> None:

@@ -73,6 +73,8 @@ def differences(one: Path, other: Path) -> list[str]:
     The configurations are left out: they name folders.
     """
     first, second = datasets(one), datasets(other)
+    if "feature_name" not in first:
+        second.pop("feature_name", None)  # an older run does not say how its columns are called
     lines = [f"{name}: only in one of them" for name in sorted(first.keys() ^ second.keys())]
     for name in sorted(first.keys() & second.keys()):
         a, b = first[name], second[name]
@@ -94,7 +96,9 @@ def datasets(path: Path) -> dict[str, Any]:
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and name not in ("config", "overrides"):
-            found[name] = np.asarray(item.asstr()[()] if item.dtype.kind == "O" else item[()])
+            found[name] = (
+                np.asarray(item.asstr()[()], dtype=str) if item.dtype.kind == "O" else np.asarray(item[()])
+            )
 
     with reading(path) as file:
         file.visititems(visit)

@@ -32,6 +32,14 @@ def show(
         f"{name} {attrs[name]}" for name in ("model", "data", "n", "p", "k", "a", "seed") if name in attrs
     ]
     console.print("  ".join(facts), highlight=False)
+    if attrs.get("missing_values"):
+        done = {"drop": "rows left out", "mean": "filled by the mean", "ppca": "filled by probabilistic PCA"}
+        what = done.get(str(attrs.get("missing")), "")
+        told = f"{attrs['missing_values']} missing values in {attrs['missing_rows']} rows: {what}"
+        console.print(told, highlight=False)
+    if "clipped_values" in attrs:
+        told = f"{attrs['clipped_values']} values clipped to the quantiles {attrs['clip']} and 1 - {attrs['clip']}"
+        console.print(told, highlight=False)
     if attrs.get("error"):
         console.print(attrs["error"], highlight=False)
     scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]
@@ -40,4 +48,4 @@ def show(
     W, sigma = found.directions, found.spreads
     if W is not None and sigma is not None and filters:
         console.print()
-        print_filters(W, sigma, found.patch_shape, console, filters)
+        print_filters(W, sigma, found.patch_shape, console, filters, found.names)

@@ -27,17 +27,15 @@ def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
     """Draw a file or folder of any known format to stem.png and stem.pdf; `options` are fields of the data
     group.
     """
-    from sigmapca_cli.sources import build
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.describe import guess_kind
-    from sigmapca_cli.sources.locate import existing
+    from sigmapca_cli.sources.describe import kind_of_path, lenient
 
-    place = existing(str(path), "data")
-    kind = options.pop("name", None) or guess_kind(place)
+    place = Path(path).expanduser()
+    kind = options.pop("name", None) or kind_of_path(str(path))
     options = {"standardise": "none", **({"mix": False} if kind == "signals" else {}), **options}
     if kind == "mnist" and place.is_dir() and not any(p.name.startswith("train") for p in place.iterdir()):
         options.setdefault("split", "test")
-    source = build(DataConfig(name=kind, path=str(place), **options))
+    source, _ = lenient(DataConfig(name=kind, path=str(path), **options))
     return save(plot_source(source, Path(path).name), stem)
 
 
@@ -52,7 +50,11 @@ def plot_source(source: Any, title: str = "") -> Figure:
     x = raw(source, spaced(source.n, MOST_ROWS) if source.sample_rate is None else np.arange(source.n))
     if source.sample_rate is not None or source.name == "signals":
         return plot_traces(x, source.sample_rate, title)
-    return plot_points(x, title) if source.p == 2 else plot_histograms(x, title)
+    return (
+        plot_points(x, title, source.names)
+        if source.p == 2
+        else plot_histograms(x, title, names=source.names)
+    )
 
 
 def raw(source: Any, index: np.ndarray) -> np.ndarray:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.figures.save import BLUE, GREY, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, GREY, literal, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PatchShape = tuple[int, int, int]
 MOST_PANELS = 32
+MOST_NAMES = 30
 
 
 def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:
@@ -51,14 +52,15 @@ def plot_filters(
     title: str = "",
     columns: int | None = None,
     numbers: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Figure:
     """Filters (p, k) in order, row by row, with σ (k,) under each; patch_shape None draws weights instead of
-    patches, each with its number: 1 to k, or those given.
+    patches, each with its number: 1 to k, or those given; `names` (p,) are those of the features.
     """
     W = np.asarray(W, dtype=np.float64)  # a column of nan leaves its place empty
     sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
     if patch_shape is None:
-        return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1))
+        return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1), names)
     return _plot_patches(as_rgb(as_images(W, patch_shape)), sigma, title, columns)
 
 
@@ -118,29 +120,35 @@ def format_sigma(value: float) -> str:
     return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
-def _plot_weights(W, sigma, title: str, columns: int | None, numbers: Sequence[int]) -> Figure:
+def _plot_weights(
+    W, sigma, title: str, columns: int | None, numbers: Sequence[int], names: Sequence[str] | None = None
+) -> Figure:
     p, k = W.shape
+    named = names is not None and p <= MOST_NAMES
     shown = min(k, MOST_PANELS)
     columns = columns or min(shown, 4)
     lines = math.ceil(shown / columns)
-    figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1))
+    figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1) + 0.7 * named)
     limit = np.nanmax(np.abs(W[:, :shown])) * 1.1 or 1.0
     for i in range(shown):
         if np.isnan(W[:, i]).any():
             continue
         axes = figure.add_subplot(lines, columns, i + 1)
         axes.axhline(0, color=GREY, linewidth=0.6)
-        if p <= 16:
+        if p <= 16 or named:
             axes.bar(np.arange(p), W[:, i], color=BLUE, width=0.75)
-            axes.set_xticks(np.arange(0, p, 1 if p <= 8 else 4))
+            axes.set_xticks(np.arange(0, p, 1 if p <= 8 or named else 4))
         else:
             axes.plot(W[:, i], color=BLUE, linewidth=0.9)
         axes.set_ylim(-limit, limit)
         tidy(axes)
         axes.tick_params(labelsize=7, labelleft=i % columns == 0, labelbottom=i >= shown - columns)
+        if named and names is not None and i >= shown - columns:
+            axes.set_xticklabels([literal(name[:20]) for name in names], rotation=90, fontsize=6)
         name = f"{numbers[i]}" if sigma is None else f"{numbers[i]}   σ {format_sigma(sigma[i])}"
         axes.set_title(name, fontsize=8, pad=2)
     if title or shown < k:
         figure.suptitle(title + (f" (first {shown} of {k})" if shown < k else ""), fontsize=9)
-    figure.supxlabel("feature", fontsize=8)
+    if not named:
+        figure.supxlabel("feature", fontsize=8)
     return figure

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, GREY, RED, literal, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,9 +18,11 @@ RANGE = 5.0
 BINS = 51
 
 
-def plot_histograms(Y: ArrayLike, title: str = "", most: int = 15, log: bool = False) -> Figure:
+def plot_histograms(
+    Y: ArrayLike, title: str = "", most: int = 15, log: bool = False, names: Sequence[str] | None = None
+) -> Figure:
     """Densities of the first `most` columns of Y (n, k), standardised, on −5 to 5, with their excess
-    kurtosis.
+    kurtosis; `names` (k,) stand in the place of numbers.
 
     All panels share their scales. `log` shows the tails, where heavy and light ones differ most. Values
     beyond the range are counted in the density but not drawn.
@@ -46,7 +49,8 @@ def plot_histograms(Y: ArrayLike, title: str = "", most: int = 15, log: bool = F
         if log:
             axes.set_yscale("log")
         axes.set_ylim(1e-4 if log else 0, top)
-        axes.set_title(f"{i + 1}   kurtosis {excess:+.2g}", fontsize=7, pad=2)
+        called = i + 1 if names is None else literal(names[i][:16])
+        axes.set_title(f"{called}   kurtosis {excess:+.2g}", fontsize=7, pad=2)
         tidy(axes)
         axes.tick_params(labelsize=6, labelleft=i % columns == 0, labelbottom=i >= k - columns)
         axes.tick_params(which="minor", left=False)

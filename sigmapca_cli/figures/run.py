@@ -62,7 +62,8 @@ def certified(run: Any) -> bool:
 def _filters(run: Any) -> Figure:
     shape = run.patch_shape
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
-    return plot_filters(W, sigma, None if shape is None else tuple(shape), _title(run))
+    names = getattr(run, "names", None)
+    return plot_filters(W, sigma, None if shape is None else tuple(shape), _title(run), names=names)
 
 
 def _curves(run: Any) -> Figure | None:

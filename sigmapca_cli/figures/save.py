@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,19 @@ def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
     """A figure of width × height inches that no global state knows; its layout keeps labels apart."""
     from matplotlib.figure import Figure
 
+    own_style()
     return Figure(figsize=(width, height), layout="constrained")
+
+
+@cache
+def own_style() -> None:
+    """In a command, matplotlib's own settings instead of a user's: LaTeX may be missing, and pictures are to be alike
+    on every machine. A program that imports this package keeps its own.
+    """
+    if os.environ.get("SIGMAPCA_OWN_STYLE"):
+        import matplotlib
+
+        matplotlib.rcdefaults()
 
 
 def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, dpi: int = 150) -> list[Path]:
@@ -59,6 +72,11 @@ def make_folder(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); {advice}") from None
     if not os.access(folder, os.W_OK):
         raise InputError(f"{folder}: cannot be written to; {advice}")
+
+
+def literal(text: str) -> str:
+    """A name as it is: between dollar signs matplotlib would read a formula."""
+    return text.replace("$", r"\$")
 
 
 def tidy(axes) -> None:

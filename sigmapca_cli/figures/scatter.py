@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.metrics import cosines, match
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, literal, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,8 +59,8 @@ def plot_scatter(
     return figure
 
 
-def plot_points(X: ArrayLike, title: str = "") -> Figure:
-    """Points X (n, 2) alone."""
+def plot_points(X: ArrayLike, title: str = "", names: Sequence[str] | None = None) -> Figure:
+    """Points X (n, 2) alone; `names` of the two features."""
     X = np.asarray(X, dtype=np.float64)
     figure = new_figure(3.6, 3.4)
     axes = figure.add_subplot()
@@ -68,6 +68,9 @@ def plot_points(X: ArrayLike, title: str = "") -> Figure:
     axes.scatter(shown[:, 0], shown[:, 1], s=3, color=BLUE, alpha=0.5, linewidths=0, rasterized=True)
     axes.set_aspect("equal")
     axes.set_title(title, fontsize=9)
+    if names is not None:
+        axes.set_xlabel(literal(names[0]), fontsize=8)
+        axes.set_ylabel(literal(names[1]), fontsize=8)
     tidy(axes)
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,15 +24,16 @@ def print_filters(
     patch_shape: PatchShape | None,
     console: Console,
     most: int = 64,
+    names: Sequence[str] | None = None,
 ) -> None:
     """Print up to `most` filters (p, k) with their σ (k,), in colour where `console` can, else as a table of
-    numbers.
+    numbers; `names` (p,) are those of the features.
     """
     W, sigma = np.asarray(W, dtype=np.float64)[:, :most], np.asarray(sigma, dtype=np.float64)
     wide_enough = patch_shape is not None and console.width >= patch_shape[1] + GAP
     blocks = console.encoding.lower().replace("-", "").startswith("utf")
     if patch_shape is None or not wide_enough or not blocks or not console.is_terminal or console.no_color:
-        console.print(filters_as_text(W, sigma), highlight=False, soft_wrap=True)
+        console.print(filters_as_text(W, sigma, names), highlight=False, soft_wrap=True)
         return
     if console.color_system not in ("truecolor", "256"):
         console.print(filters_as_text(W, sigma), highlight=False, soft_wrap=True)
@@ -48,12 +50,13 @@ def print_filters(
         console.print("".join(labels).rstrip() + "\n", highlight=False, no_wrap=True, crop=False)
 
 
-def filters_as_text(W: np.ndarray, sigma: np.ndarray) -> str:
+def filters_as_text(W: np.ndarray, sigma: np.ndarray, names: Sequence[str] | None = None) -> str:
     """A table: number, σ, and the three largest weights of each filter as feature:weight."""
+    called = range(len(W)) if names is None else names
     lines = [f"{'filter':>6}  {'σ':>9}  largest weights (feature:weight)"]
     for i, w in enumerate(W.T):
         largest = np.argsort(-np.abs(w), kind="stable")[:3]
-        weights = "  ".join(f"{feature}:{w[feature]:+.3f}" for feature in largest)
+        weights = "  ".join(f"{called[feature]}:{w[feature]:+.3f}" for feature in largest)
         lines.append(f"{i + 1:>6}  {format_sigma(sigma[i]):>9}  {weights}")
     return "\n".join(lines)
 

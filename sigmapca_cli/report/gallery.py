@@ -11,6 +11,7 @@ from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
 from sigmapca_cli.runs.read import Run
 
 BUDGET = 2_500_000  # bytes of filter grids, of the 5 MB that a page of 20 runs may have
+MOST_NAMED = 16
 METRICS = {
     "MCC": "mcc",
     "explained variance": "explained_variance",
@@ -47,7 +48,7 @@ def _grids(report: Report) -> dict[int, str]:
         assert W is not None  # chosen above
         shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
         sigma = run.sigma if run.rotation is None else None
-        return filter_grid(W, sigma, shape, most, palette)  # type: ignore[arg-type]
+        return filter_grid(W, sigma, shape, most, palette, run.names)  # type: ignore[arg-type]
 
     size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
     return {i: grid(i, *size) for i in having}
@@ -57,7 +58,9 @@ def _shown(run: Run) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
     what = "filters" if run.rotation is None else "columns of the unmixing matrix"
     if run.patch_shape is None:
-        return f"Weights of {k} {what}"
+        few = run.names is not None and len(run.names) <= MOST_NAMED
+        bars = f"; bars from left to right: {', '.join(run.names)}" if run.names and few else ""
+        return f"Weights of {k} {what}{bars}"
     below = ", σ below" if run.rotation is None else ""
     return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,16 @@ SIZES: tuple[tuple[int, int | None], ...] = ((64, None), (64, 64), (36, 64), (16
 
 
 def filter_grid(
-    W: Array, sigma: Array | None, shape: PatchShape | None, most: int = 64, palette: int | None = None
+    W: Array,
+    sigma: Array | None,
+    shape: PatchShape | None,
+    most: int = 64,
+    palette: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> str:
-    """SVG of the first filters (p, k), with σ (k,) below each."""
+    """SVG of the first filters (p, k), with σ (k,) below each; `names` (p,) of features that are no pixels."""
     if shape is None:
-        return weight_grid(W, sigma, min(most, MOST_WEIGHTS))
+        return weight_grid(W, sigma, min(most, MOST_WEIGHTS), names)
     return patch_grid(W[:, :most], None if sigma is None else sigma[:most], shape, palette)
 
 
@@ -77,8 +84,10 @@ def _png(canvas: NDArray[np.uint8], palette: int | None) -> str:
     return data_uri(buffer.getvalue(), "image/png")
 
 
-def weight_grid(W: Array, sigma: Array | None, most: int = MOST_WEIGHTS) -> str:
-    """A small plot a filter, all to one scale: bars up to 16 features, else a line."""
+def weight_grid(
+    W: Array, sigma: Array | None, most: int = MOST_WEIGHTS, names: Sequence[str] | None = None
+) -> str:
+    """A small plot a filter, all to one scale: bars up to 16 features, with their names to point at; else a line."""
     p, k = W.shape
     shown = min(k, most)
     columns = min(shown, 4)
@@ -92,7 +101,7 @@ def weight_grid(W: Array, sigma: Array | None, most: int = MOST_WEIGHTS) -> str:
         middle = top + head + high / 2
         parts.append(f'<path class="rule" d="M{left} {middle}h{wide}"/>')
         y = middle - W[:, i] / limit * high / 2
-        parts += _bars(y, left, wide, middle) if p <= 16 else _weights(y, left, wide)
+        parts += _bars(y, left, wide, middle, W[:, i], names) if p <= 16 else _weights(y, left, wide)
     full, tall = columns * (wide + 12) - 12, math.ceil(shown / columns) * (high + head + 6)
     few = "" if shown == k else f", the first {shown} of {k}"
     return (
@@ -102,11 +111,17 @@ def weight_grid(W: Array, sigma: Array | None, most: int = MOST_WEIGHTS) -> str:
     )
 
 
-def _bars(y: Array, left: float, wide: float, middle: float) -> list[str]:
+def _bars(
+    y: Array, left: float, wide: float, middle: float, w: Array, names: Sequence[str] | None
+) -> list[str]:
     step = wide / len(y)
+    words = (
+        [""] * len(y) if names is None else [f"{escape(n)} {v:+.3f}" for n, v in zip(names, w, strict=True)]
+    )
     return [
         f'<rect class="bar" x="{left + (j + 0.12) * step:.1f}" y="{min(value, middle):.1f}" '
-        f'width="{0.76 * step:.1f}" height="{abs(value - middle):.1f}"/>'
+        f'width="{0.76 * step:.1f}" height="{abs(value - middle):.1f}"'
+        + (f"><title>{words[j]}</title></rect>" if words[j] else "/>")
         for j, value in enumerate(y)
     ]
 

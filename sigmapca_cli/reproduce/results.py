@@ -108,12 +108,12 @@ class Results:
     def source(self, key: str) -> Any:
         """The data of a run."""
         from sigmapca_cli.sources import build
-        from sigmapca_cli.sources.config import DataConfig
+        from sigmapca_cli.sources.config import DataConfig, as_stored
 
         stored = self.run(key).config["data"]
         name = repr(sorted(stored.items()))
         if name not in self._sources:
-            self._sources[name] = build(DataConfig(**stored))
+            self._sources[name] = build(DataConfig(**as_stored(stored)))
         return self._sources[name]
 
     def rows(self, key: str, most: int | None = None) -> Array:

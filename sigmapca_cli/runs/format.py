@@ -23,6 +23,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "decoder": ("component", "feature"),
     "rotation": ("component", "rotated"),
     "mean": ("feature",),
+    "feature_name": ("feature",),
+    "clip": ("bound", "feature"),
     "scale": ("feature",),
     "whitening": ("feature", "whitened"),
     "truth_filters": ("feature", "source"),

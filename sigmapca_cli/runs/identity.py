@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sigmapca_cli.config import VOLATILE, YOUNGER
+from sigmapca_cli.config import AS_BEFORE, BY_THE_DATA, VOLATILE, YOUNGER
 from sigmapca_cli.runs.find import FOLDER_NAME, UNREADABLE, RunSummary, age_key, run_folders, summarise_folder
 
 
@@ -14,13 +14,12 @@ def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = No
     """SHA-256 (hex) of a resolved configuration in canonical JSON, without its volatile keys.
 
     Volatile keys say where and how a run is computed, not what; one with dots is nested. Keys that came later
-    (YOUNGER) do not count at their defaults. The order of keys does not count, and lists and tuples are the same; 1
-    and 1.0 differ, as the typed schema makes one of them out of either. None takes the list that stands beside the
-    schema.
+    (YOUNGER) do not count at their defaults, and a value that stands for an older one counts as that. The order of
+    keys does not count, and lists and tuples are the same; 1 and 1.0 differ, as the typed schema makes one of them
+    out of either. None takes the list that stands beside the schema.
     """
-    config = _without(config, VOLATILE if volatile is None else volatile, "")
     text = json.dumps(
-        config,
+        _without(config, (*VOLATILE, *BY_THE_DATA) if volatile is None else volatile, ""),
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -32,18 +31,23 @@ def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = No
 def _without(value: Any, volatile: Collection[str], prefix: str) -> Any:
     if isinstance(value, Mapping):
         return {
-            str(key): _without(item, volatile, f"{prefix}{key}.")
+            str(key): _without(_as_before(f"{prefix}{key}", item), volatile, f"{prefix}{key}.")
             for key, item in value.items()
-            if f"{prefix}{key}" not in volatile and not _young(f"{prefix}{key}", item)
+            if f"{prefix}{key}" not in volatile and not _as_without(f"{prefix}{key}", item)
         }
     if isinstance(value, list | tuple):
         return [_without(item, (), "") for item in value]
     return value
 
 
-def _young(name: str, value: Any) -> bool:
-    """Whether this key came later than some runs and stands at the value that they had without it."""
-    return name in YOUNGER and YOUNGER[name] == value and type(YOUNGER[name]) is type(value)
+def _as_without(key: str, value: Any) -> bool:
+    """Whether a key is young and has the value that changes nothing."""
+    return key in YOUNGER and value == YOUNGER[key]
+
+
+def _as_before(key: str, value: Any) -> Any:
+    stands_for = AS_BEFORE.get(key)
+    return stands_for[1] if stands_for is not None and value == stands_for[0] else value
 
 
 def find_by_hash(

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import stored
+from sigmapca_cli.limits import as_text, stored
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
@@ -25,7 +25,7 @@ def is_run_folder(folder: Path) -> bool:
 def check_format(path: Path, attrs: Any) -> None:
     """Refuse, in words, an HDF5 file that is not a run, or a run of a later format."""
     found = attrs.get("format")
-    if found != fmt.FORMAT:
+    if found is None or as_text(found) != fmt.FORMAT:
         named = f" (its format says {plain(found)!r})" if found is not None else ""
         raise InputError(f"{path}: an HDF5 file, but not a sigmapca run{named}")
     version = int(attrs.get("format_version", 0))
@@ -168,6 +168,17 @@ class Run:
     @cached_property
     def scale(self) -> np.ndarray | None:
         return self.array("scale")
+
+    @cached_property
+    def names(self) -> list[str] | None:
+        """The names of the features, where the data had column names."""
+        found = self.array("feature_name")
+        return None if found is None else [_decode(name) for name in found.tolist()]
+
+    @cached_property
+    def clip(self) -> np.ndarray | None:
+        """(2, p) least and greatest raw value of each feature, where the training data were clipped."""
+        return self.array("clip")
 
     @cached_property
     def whitening(self) -> np.ndarray | None:

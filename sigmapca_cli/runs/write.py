@@ -228,7 +228,12 @@ class RunWriter:
         self.snapshot(**(arrays or {}))
 
     def _keep(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays.update({name: np.asarray(value) for name, value in arrays.items() if value is not None})
+        for name, value in arrays.items():
+            if value is not None:
+                found = np.asarray(value)
+                self.arrays[name] = (
+                    found.astype(h5py.string_dtype("utf-8")) if found.dtype.kind == "U" else found
+                )
 
     def _fill(self, file: h5py.File) -> str:
         string = h5py.string_dtype("utf-8")

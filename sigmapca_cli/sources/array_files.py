@@ -1,19 +1,21 @@
 """Reading a matrix from a file of any common format, recognised by its first bytes; nothing is unpickled."""
 
-import csv
 import logging
-import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged, need_memory, reason, self_contained, stored
+from sigmapca_cli.limits import damaged, need_memory
+from sigmapca_cli.sources.column_files import read_feather, read_parquet
+from sigmapca_cli.sources.hdf5 import pick, read_hdf5
+from sigmapca_cli.sources.table import Table, chosen, refuse_words, without_counter
+from sigmapca_cli.sources.text import read_text
 
 PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
 
@@ -30,67 +32,76 @@ def _numpy(path: Path) -> Iterator[None]:
             raise
 
 
-def read_npy(path: Path, cfg: Any) -> NDArray:
+def read_npy(path: Path, cfg: Any) -> Table:
     """A memory map of the file: nothing is read yet."""
     with _numpy(path):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return Table(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _pick(path: Path, names: list[str], wanted: str | None, option: str) -> str:
-    listed = ", ".join(names) or "none"
-    if wanted is not None:
-        if wanted not in names:
-            raise InputError(f"{path} has no {wanted!r}; it has {listed}: give data.{option}=")
-        return wanted
-    if len(names) != 1:
-        raise InputError(f"{path} has {len(names)} arrays ({listed}): choose one with data.{option}=")
-    return names[0]
-
-
-def read_npz(path: Path, cfg: Any) -> NDArray:
+def read_npz(path: Path, cfg: Any) -> Table:
+    """One array of numpy's archive, with the names beside it; or the matrix that scipy.sparse keeps in one."""
     with _numpy(path), np.load(path, allow_pickle=False) as archive:
-        name = _pick(path, list(archive.files), cfg.key, "key")
+        _refuse_workbook(path, archive.zip.namelist())
         sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.zip.infolist()}
+        if {"format", "shape", "data"} <= set(archive.files):
+            return Table(_sparse(path, archive["shape"]))
+        name = pick(path, _matrices(archive) if cfg.key is None else list(archive.files), cfg.key, "key")
         need_memory(sizes[name], path, "save it as .npy or .h5, which are read from disk")
         found = archive[name]
         if not isinstance(found, np.ndarray):  # numpy hands over what is no array as bytes
             raise InputError(f"{path}: {name!r} is no array: write it with numpy.savez")
-        return found
+        width = found.shape[1] if found.ndim == 2 else -1
+        words = {
+            other: archive[other]
+            for other in archive.files
+            if _header(archive, other)[0] == (width,) and _header(archive, other)[1] in "US"
+        }
+        return Table(found, _beside(words, width))
 
 
-def read_hdf5(path: Path, cfg: Any) -> Any:
-    """A memory map where the data set lies in one piece, else the open h5py data set."""
-    import h5py
-
-    with damaged(path):
-        file = h5py.File(path, "r", locking=False)
-        try:
-            return _data_set(file, path, cfg)
-        except Exception:
-            file.close()  # HDF5 lets nobody replace a file that is open in the process
-            raise
+def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
+    """(shape, kind of type) of an array in an archive, without reading it."""
+    with archive.zip.open(name if name in archive.zip.namelist() else f"{name}.npy") as file:
+        version = npy_format.read_magic(file)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    return shape, dtype.kind
 
 
-def _data_set(file: Any, path: Path, cfg: Any) -> Any:
-    import h5py
-
-    self_contained(file)
-    names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    matrices = [name for name in names if file[name].ndim == 2]
-    wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
-    name = _pick(path, names if wanted is not None else matrices, wanted, "dataset")
-    data = stored(file[name])
-    offset = data.id.get_offset()
-    native = data.dtype.kind in "biuf" and not data.compression
-    if offset is not None and native and data.size:
-        file_dtype, shape = data.dtype, data.shape
-        file.close()
-        return np.memmap(path, file_dtype, "r", offset, shape)
-    return data
+def _matrices(archive: Any) -> list[str]:
+    """The two-dimensional arrays; all where there is none, or one cannot be told."""
+    try:
+        found = [name for name in archive.files if len(_header(archive, name)[0]) == 2]
+    except ValueError:
+        return list(archive.files)
+    return found or list(archive.files)
 
 
-def read_mat(path: Path, cfg: Any) -> NDArray:
+def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
+    """The one array of as many strings as there are columns: their names."""
+    fitting = [value for value in words.values() if value.shape == (width,)]
+    if len(fitting) != 1:
+        return None
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in fitting[0].tolist()]
+
+
+def _sparse(path: Path, shape: Any) -> NDArray:
+    """A matrix of scipy.sparse.save_npz, with its zeros."""
+    from scipy import sparse
+
+    advice = "it is sparse, and its components need all its zeros: save a part of it"
+    need_memory(float(np.prod(np.asarray(shape, dtype=float))) * 8, path, advice)
+    return sparse.load_npz(path).toarray()
+
+
+def _refuse_workbook(path: Path, members: list[str]) -> None:
+    """Spreadsheets are zip archives too."""
+    if any(name.startswith("xl/") for name in members) or "mimetype" in members:
+        raise InputError(f"{path} is a spreadsheet: save the sheet as CSV (UTF-8), or by pandas as Parquet")
+
+
+def read_mat(path: Path, cfg: Any) -> Table:
+    """One matrix of a MATLAB 5 file; a cell array of as many strings as it has columns holds their names."""
     from scipy.io import loadmat, whosmat
 
     with damaged(path, "save it again (MATLAB 5 format)"):
@@ -99,104 +110,34 @@ def read_mat(path: Path, cfg: Any) -> NDArray:
         ]
         need_memory(sum(sizes), path, "save one variable, or .npy or .h5, which are read from disk")
         variables = loadmat(path)
-    names = [name for name, value in variables.items() if not name.startswith("__") and np.ndim(value) == 2]
-    value = variables[_pick(path, names, cfg.key, "key")]
+    found = {name: value for name, value in variables.items() if not name.startswith("__")}
+    cells = {
+        name: np.array([str(np.ravel(v)[0]) if np.size(v) else "" for v in value.ravel()])
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "O"
+    }
+    names = [name for name, value in found.items() if np.ndim(value) == 2 and name not in cells]
+    if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
+        names = wide  # beside numbers and vectors, which are matrices to MATLAB
+    value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
     if hasattr(value, "toarray"):
         need_memory(np.prod(value.shape) * 8.0, path, "it is sparse: save a part of it")
-        return value.toarray()
-    return np.asarray(value)
+        value = value.toarray()
+    matrix = np.asarray(value)
+    width = matrix.shape[1] if matrix.ndim == 2 else -1
+    return Table(matrix, _beside(cells, width) if cfg.recognise else None)
 
 
-def read_parquet(path: Path, cfg: Any) -> NDArray:
+def read_safetensors(path: Path, cfg: Any) -> Table:
+    """One tensor of a file of several."""
     try:
-        import pyarrow.parquet as parquet
+        from safetensors import safe_open
     except ImportError:
-        raise InputError(f"{path} is Parquet: pip install pyarrow (or sigmapca-cli[parquet])") from None
-    with damaged(path):
-        facts = parquet.ParquetFile(path).metadata
-        need_memory(facts.num_rows * facts.num_columns * 8.0, path, "save a part of it, or .npy")
-        table = parquet.read_table(path)
-    columns = []
-    for name in table.column_names:
-        with damaged(path):
-            values = table[name].to_numpy()
-        if values.dtype.kind not in "biuf":
-            raise InputError(f"{path}, column {name!r} is {table[name].type}, not numbers: leave it out")
-        columns.append(values)
-    if not columns:
-        raise InputError(f"{path} has no columns: give a table of numbers")
-    return np.column_stack(columns)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _delimiter(line: str) -> str | None:
-    """Tab, comma or semicolon, whichever the line has most of; None is white space."""
-    best = max("\t,;", key=line.count)
-    return best if best in line else None
-
-
-def _split(line: str, delimiter: str | None) -> list[str]:
-    if delimiter is None:
-        return line.split()
-    return [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
-
-
-def read_text(path: Path, cfg: Any) -> NDArray[np.float64]:
-    """CSV, TSV or columns of numbers; a first line with words is a header unless data.header=no."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            skipped = 0
-            first = file.readline()
-            while first and not first.strip():
-                skipped, first = skipped + 1, file.readline()
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{path} is in no known format (npy, npz, csv, h5, parquet, mat): convert it"
-        ) from None
-    if not first:
-        raise InputError(f"{path} is empty: give a file with numbers")
-    delimiter = _delimiter(first)
-    names = _split(first, delimiter)
-    words = not all(_is_number(field) for field in names)
-    header = {"yes": True, "no": False, "auto": words}[cfg.header]
-    skip = skipped + int(header)
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for _ in range(skip):
-                next(file)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "no data": refused with our own words
-                found = np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
-            if not found.size:
-                what = f"a header ({', '.join(names)[:60]})" if header else "a line"
-                raise InputError(f"{path} has {what} and no rows: give rows of numbers")
-            return found
-    except (ValueError, StopIteration) as error:
-        raise InputError(_text_message(path, reason(error), names if header else [], skip)) from None
-
-
-def _text_message(path: Path, reason: str, names: list[str], skip: int) -> str:
-    found = re.search(r"string '(.*)' to float64 at row (\d+), column (\d+)", reason)
-    if found:
-        text, row, column = found[1], int(found[2]), int(found[3])
-        named = f" ({names[column - 1]})" if column <= len(names) else ""
-        what = repr(text) if text.strip() else "an empty field"
-        return (
-            f"{path}, line {row + 1 + skip}, column {column}{named}: {what} is not a number: "
-            f"remove the column, or fill the field"
-        )
-    found = re.search(r"from (\d+) to (\d+) at row (\d+)", reason)
-    if found:
-        line = int(found[3]) + skip
-        return f"{path}, line {line}: {found[2]} fields where the lines before have {found[1]}: mend the line"
-    return f"{path} cannot be read as a table of numbers ({reason}): check the file"
+        raise InputError(f"{path}: pip install safetensors (or 'sigmapca-cli[safetensors]')") from None
+    with damaged(path), safe_open(str(path), "numpy") as file:
+        names = list(file.keys())
+        matrices = [name for name in names if len(file.get_slice(name).get_shape()) == 2]
+        return Table(file.get_tensor(pick(path, names if cfg.key else matrices, cfg.key, "key")))
 
 
 SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
@@ -205,9 +146,28 @@ SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
     (b"PK\x05\x06", read_npz),
     (b"\x89HDF\r\n\x1a\n", read_hdf5),
     (b"PAR1", read_parquet),
+    (b"ARROW1", read_feather),
+    (b"FEA1", read_feather),
     (b"MATLAB 5.0", read_mat),
 )
-BINARY_SUFFIXES = {".npy", ".npz", ".h5", ".hdf5", ".parquet", ".mat"}
+BINARY_SUFFIXES = {
+    ".npy",
+    ".npz",
+    ".h5",
+    ".hdf5",
+    ".nc",
+    ".parquet",
+    ".feather",
+    ".mat",
+    ".safetensors",
+    ".xlsx",
+}
+SELECTIVE = (read_parquet, read_feather, read_text)  # readers that read only the columns asked for
+REFUSED = (
+    (b"\x1f\x8b", "is gzip-compressed: gunzip it first"),
+    (b"CDF", "is netCDF 3: convert it to netCDF 4, as `nccopy -k nc4` and xarray do"),
+    (b"\xd0\xcf\x11\xe0", "is an old spreadsheet (.xls): save the sheet as CSV (UTF-8)"),
+)
 
 
 def is_hdf5(path: Path) -> bool:
@@ -218,25 +178,79 @@ def is_hdf5(path: Path) -> bool:
         return file.read(8) == b"\x89HDF\r\n\x1a\n"
 
 
-def read_matrix(path: Path, cfg: Any) -> Any:
-    """The matrix in a file: a numpy array, a memory map or an open h5py data set, not yet checked."""
+def is_zarr(folder: Path) -> bool:
+    """Whether a folder is a Zarr store, of either version."""
+    return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def read_matrix(path: Path, cfg: Any) -> Table:
+    """The matrix in a file, not yet checked, with the columns that `cfg` asks for and the names the file has."""
     if path.is_dir():
+        if is_zarr(path):
+            raise InputError(f"{path} is a Zarr store: save the array as .npy, .h5 or netCDF")
         raise InputError(f"{path} is a folder: data=array needs a file (for images: data=images)")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty: write it again")
     with path.open("rb") as file:
         head = file.read(512)
-    if head[:2] == b"\x1f\x8b":
-        raise InputError(f"{path} is gzip-compressed: gunzip it first")
+    for signature, why in REFUSED:
+        if head.startswith(signature):
+            raise InputError(f"{path} {why}")
+    reader = reader_of(path, head)
+    table = reader(path, cfg)
+    if reader in SELECTIVE:
+        return without_counter(table, cfg, path)
+    return select(table, cfg, path)
+
+
+def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
+    """Who reads a file that begins with `head`."""
     for signature, reader in SIGNATURES:
         if head.startswith(signature):
-            return reader(path, cfg)
+            return reader
     # MATLAB 7.3 files are HDF5 behind a block of 512 bytes.
     if head.startswith(b"MATLAB 7.3"):
         logging.getLogger("sigmapca").warning(
             "%s is MATLAB 7.3 (HDF5): data sets appear transposed, see data.transpose", path
         )
-        return read_hdf5(path, cfg)
+        return read_hdf5
+    if path.suffix.lower() == ".safetensors" and head[8:9] == b"{":
+        return read_safetensors
     if path.suffix.lower() in BINARY_SUFFIXES:
         raise InputError(f"{path} is not a {path.suffix} file (it starts with {head[:6]!r}): check data.path")
-    return read_text(path, cfg)
+    return read_text
+
+
+def select(table: Table, cfg: Any, path: Path) -> Table:
+    """The columns that are asked for, of a table that was read whole or not at all yet."""
+    fields = table.data.dtype.names
+    if fields:
+        return without_counter(_records(table.data, cfg, path), cfg, path)
+    if table.data.ndim != 2:
+        return table
+    if table.names is not None:
+        table = without_counter(table, cfg, path)
+    width = table.data.shape[1]
+    by_name = table.names is not None and getattr(cfg, "expected", None) is not None
+    if cfg.columns is None and cfg.drop is None and not by_name:
+        return table
+    keep = chosen(table.names, width, cfg, path)
+    if keep != list(range(width)):
+        table.columns = np.array(keep)
+    if table.names is not None:
+        table.names = [table.names[i] for i in keep]
+    return table
+
+
+def _records(data: NDArray, cfg: Any, path: Path) -> Table:
+    """Records with named fields, as `frame.to_records()` makes them, as columns."""
+    names = list(data.dtype.names or ())
+    keep = [names[i] for i in chosen(names, len(names), cfg, path)]
+    bad: list[tuple[str | int, str, str]] = [
+        (name, "dates" if data.dtype[name].kind in "Mm" else f"of type {data.dtype[name]}", "")
+        for name in keep
+        if data.dtype[name].kind not in "biuf"
+    ]
+    if bad:
+        raise refuse_words(path, bad, have_numbers=len(bad) < len(keep))
+    return Table(np.column_stack([data[name] for name in keep]), keep)

@@ -2,7 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import damaged
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
-from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
+from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
+from sigmapca_cli.sources.table import Table
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
 MEMORY_LIMIT = 256 << 20
@@ -55,7 +58,7 @@ def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
     return lambda start, stop: np.asarray(data[start:stop])
 
 
-def usable(data: Any, transpose: bool) -> NDArray | RowFile:
+def usable(data: Any, transpose: bool, columns: Index | None = None) -> NDArray | RowFile:
     """The matrix in a form whose rows are quick to gather: in memory, or one after the other in a file.
 
     Small data are read into memory in a plain layout. Large data stay where they are when rows lie in one piece;
@@ -63,19 +66,29 @@ def usable(data: Any, transpose: bool) -> NDArray | RowFile:
     """
     if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
         whole = np.asarray(data[...])
-        return plain(whole.T if transpose else whole)
+        whole = whole.T if transpose else whole
+        return plain(whole if columns is None else whole[:, columns])
+    if columns is not None:
+        return _converted(data, transpose, columns)
     turned = data.T if transpose and isinstance(data, np.ndarray) else data
     if isinstance(turned, np.memmap) and turned.flags.c_contiguous:
         return RowFile.under(turned)
+    return _converted(data, transpose, None)
+
+
+def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
+    """The rows one after the other in a scratch file."""
     rows, columns = data.shape[::-1] if transpose else data.shape
+    columns = columns if chosen is None else len(chosen)
     read = block_reader(data, transpose)
     dtype = plain(np.asarray(data[:1, :1])).dtype
     size = rows * columns * dtype.itemsize
     logging.getLogger("sigmapca").info("converting %d × %d values once (%.1f GB)", rows, columns, size / 1e9)
     scratch, pages = RowFile.scratch((rows, columns), dtype), PageLedger(data)
-    step = max(1, CONVERT_BLOCK // (columns * dtype.itemsize))
+    step = max(1, CONVERT_BLOCK // (data.shape[0 if transpose else 1] * dtype.itemsize))
     for start in range(0, rows, step):
         block = read(start, min(start + step, rows))
+        block = block if chosen is None else block[:, chosen]
         scratch.write(start, block)
         pages.touch(columns, block.nbytes)
     return scratch
@@ -85,12 +98,22 @@ class ArraySource(Source):
     """Rows of a matrix in memory or in a file."""
 
     def __init__(
-        self, name: str, data: NDArray | RowFile, where: str, options: Standardisation, half: str = "all"
+        self,
+        name: str,
+        data: NDArray | RowFile,
+        where: str,
+        options: Standardisation,
+        half: str = "all",
+        place: Callable[[int, int], str] | None = None,
+        least: int = 2,
     ) -> None:
-        self.name, self._where, self._data = name, where, data
+        """`place` says in words where the value of a row and column stands in the file; `least` rows are needed."""
+        self.name, self._where, self._data, self._place = name, where, data, place
         self._part = range(len(data))[half_of(len(data), half)]
-        need_two_samples(len(self._part), where)
+        if len(self._part) < least:
+            need_two_samples(len(self._part), where)
         self.n, self.p = len(self._part), data.shape[1]
+        self.pixels = data.dtype  # of the values as stored
         self._moments: Moments | None = None
         self._standardise(options, self._fingerprint())
 
@@ -122,17 +145,21 @@ class ArraySource(Source):
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
         """Names the first NaN or infinity and counts them all."""
-        count, first = 0, ""
+        count, rows, first, advice = 0, 0, "", ""
         for begin in range(start, self.n, size):
             block = self._gather_slice(begin, min(begin + size, self.n))
             bad = np.argwhere(~np.isfinite(block))
             if len(bad) and not first:
-                row, column = bad[0]
-                kind = "NaN" if np.isnan(block[row, column]) else "infinity"
-                first = f"{kind} at row {self._part[begin + row]}, column {column}"
+                row, column = (int(i) for i in bad[0])
+                missing = bool(np.isnan(block[row, column]))
+                place = (self._place or in_array)(self._part[begin + row], column)
+                kind = ("NaN, a missing value," if self._place else "NaN") if missing else "infinity"
+                first = f"{kind} {place}"
+                advice = ", or add data.missing=drop or data.missing=mean" if missing else ""
             count += len(bad)
-        more = f" ({count} such values in all)" if count > 1 else ""
-        raise InputError(f"{self._where}: {first}{more}, counted from 0: remove or impute them")
+            rows += len(np.unique(bad[:, 0]))
+        more = f" ({count} such values in {rows} row{'s' * (rows > 1)})" if count > 1 else ""
+        raise InputError(f"{self._where}: {first}{more}: remove or impute them{advice}")
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         """One pass over the data gives mean and covariance together, unless p is very large."""
@@ -147,17 +174,89 @@ class ArraySource(Source):
         return Moments(m.n, m.mean, second)
 
 
+def in_array(row: int, column: int) -> str:
+    """Where a value stands in an array."""
+    return f"at row {row}, column {column}, counted from 0"
+
+
+def in_table(table: Table, kept: Index | None) -> Callable[[int, int], str] | None:
+    """Where a value stands in a table: by line and name where it has them."""
+    if table.names is None and table.line_of is None:
+        return None
+
+    def place(row: int, column: int) -> str:
+        row = row if kept is None else int(kept[row])
+        name = f"column {column + 1}" if table.names is None else f"column {table.names[column]!r}"
+        line = f"row {row}, counted from 0" if table.line_of is None else f"line {table.line_of(row)}"
+        return f"on {line}, in {name}" if table.line_of is not None else f"in {name}, {line}"
+
+    return place
+
+
 def build(cfg: Any) -> Source:
     if cfg.path is None:
-        raise InputError("data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .parquet or .mat)")
-    path = existing(cfg.path, "a matrix")
-    if is_hdf5(path):
+        raise InputError(
+            "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
+        )
+    paths = files_of(cfg.path)
+    if len(paths) == 1 and is_hdf5(paths[0]):
         from sigmapca_cli.sources import prepared
 
-        if prepared.is_prepared(path):
-            return prepared.load(path, cfg)
-    data = read_matrix(path, cfg)
-    check_matrix(data, str(path))
+        if prepared.is_prepared(paths[0]):
+            return prepared.load(paths[0], cfg)
+    table = read_files(paths, cfg)
+    return table_source(
+        table, cfg, str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+    )
+
+
+def table_source(table: Table, cfg: Any, where: str) -> ArraySource:
+    """A table whose data are usable already as a source: missing values and outliers seen to, names kept."""
+    logger = logging.getLogger("sigmapca")
+    for note in table.notes:
+        logger.warning("%s", note)
+    fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
+    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
+    place = in_table(table, fixed.kept)
+    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least)
+    source.incomplete, source.missing = fixed.incomplete, fixed.by_column
+    source.names = None if table.names is None else tuple(table.names)
+    source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
+    source.row_words = row_words(table, fixed.kept, half_of(len(fixed.matrix), cfg.half))
+    if table.labels is not None and fixed.kept is None and cfg.half == "all":
+        source.labels = table.labels
+    return source
+
+
+def row_words(table: Table, kept: Index | None, part: slice) -> Callable[[int], str]:
+    """What a row of the source is called in its file."""
+    first, step = part.start or 0, part.step or 1
+
+    def words(row: int) -> str:
+        row = first + row * step
+        row = row if kept is None else int(kept[row])
+        return f"row {row}" if table.line_of is None else f"line {table.line_of(row)}"
+
+    return words
+
+
+def read_files(paths: Sequence[Path], cfg: Any) -> Table:
+    """The tables of one or several files, one below the other, in a form whose rows are quick to gather."""
+    tables = [read_one(path, cfg) for path in paths]
+    return tables[0] if len(tables) == 1 else stacked(tables, paths)
+
+
+def read_one(path: Path, cfg: Any) -> Table:
+    """One file, checked."""
+    table = read_matrix(path, cfg)
+    check_matrix(table.data, str(path))
+    if cfg.transpose and table.columns is not None:
+        raise InputError(
+            "data.columns and data.drop go with rows of samples: not together with data.transpose"
+        )
     with damaged(path):
-        matrix = usable(data, cfg.transpose)
-    return ArraySource("array", matrix, str(path), Standardisation.of(cfg), cfg.half)
+        table.data = usable(table.data, cfg.transpose, table.columns)
+    if cfg.transpose:
+        # What labelled the rows of the file names the features now.
+        table.names, table.labels, table.line_of = table.labels, table.names, None
+    return table

@@ -4,8 +4,9 @@ import copy
 import hashlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,16 @@ class Truth:
     sources: Array | None = None
     mixing: Array | None = None
 
+    def in_part(self, part: slice, *, turned: bool) -> "Truth":
+        """What still holds of some of the rows; `turned` where they were scaled by feature or whitened.
+
+        Both tilt the directions: they are no longer orthonormal, and only the sources can be compared.
+        """
+        sources = None if self.sources is None else self.sources[part]
+        if not turned:
+            return Truth(self.kind, self.filters, sources, self.mixing)
+        return Truth("sources", None, sources, self.mixing)
+
 
 @dataclass
 class Standardisation:
@@ -51,6 +62,11 @@ class Standardisation:
     def of(cls, cfg: Any, relative_epsilon: float = 0.0) -> "Standardisation":
         return cls(cfg.standardise, cfg.epsilon, relative_epsilon, cfg.whiten, float(cfg.scale_input))
 
+    @property
+    def turns(self) -> bool:
+        """Whether known directions do not hold in the rows made with it."""
+        return self.standardise != "none" or self.whiten != "none"
+
 
 class Source(ABC):
     """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
@@ -65,12 +81,24 @@ class Source(ABC):
     patch_shape: tuple[int, int, int] | None = None
     truth: Truth | None = None
     sample_rate: int | None = None
+    names: tuple[str, ...] | None = None  # of the features, where the file names its columns
+    units: Mapping[str, str] = MappingProxyType({})  # of the features, by name
+    labels: Sequence[str] | None = None  # of the rows: the index that was left out
+    facts: Mapping[str, Any] = MappingProxyType({})  # what was done to the data, for the run's attributes
+    missing: NDArray[np.int64] | None = None  # (p,) values that were missing, by feature
+    incomplete: NDArray[np.bool_] | None = None  # rows that had missing values, where those were filled
+    clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
+    warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
     whitening: Array | None = None
     hash: str
+
+    row_words: Callable[[int], str] = (
+        "row {}".format
+    )  # what a row is called in its file: its line, or its number
 
     @abstractmethod
     def _gather(self, index: Index) -> NDArray:
@@ -169,6 +197,10 @@ class Source(ABC):
     def rows(self, index: Index, out: Rows | None = None) -> Rows:
         """Standardised rows (b, p), float32, of the given indices; written into `out` when it is given."""
         return self._apply(self._gather(index), out)
+
+    def raw_rows(self, index: Index) -> Array:
+        """Rows (b, p) of the given indices before standardisation, as `raw_blocks` has them."""
+        return self._gather(index).astype(np.float64) * self.unit
 
     def blocks(self, size: int = 8192) -> Iterator[Rows]:
         """All rows in order, in (m, p) blocks of at most `size` rows."""
@@ -277,9 +309,5 @@ class PlacedSource(MemorySource):
 
 def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
     """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
-    part = half_of(len(X), cfg.half)
-    truth.sources = None if truth.sources is None else truth.sources[part]
-    if cfg.standardise != "none" or cfg.whiten != "none":
-        # Dividing by each feature's deviation tilts the directions: they are no longer orthonormal.
-        truth.filters, truth.kind = None, "sources"
-    return MemorySource(name, X[part], Standardisation.of(cfg), truth)
+    part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
+    return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))

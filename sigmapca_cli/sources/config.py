@@ -1,6 +1,8 @@
 """The typed schema of the `data` group: one flat dataclass for every kind of source, its ranges checked."""
 
+import codecs
 from dataclasses import dataclass
+from typing import Any
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import is_finite, shown
@@ -16,6 +18,34 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "variant": ("distinct_variance", "two_same_variance", "same_variance", "non_orthogonal"),
     "distribution": ("uniform", "laplace"),
     "header": ("auto", "yes", "no"),
+    "decimal": ("auto", "point", "comma", ".", ","),
+    "missing": ("refuse", "drop", "mean", "ppca"),
+}
+# What is divided by its standard deviation unless data.standardise says otherwise: pixels, as in the paper. A matrix
+# is centred only, as PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. The files of
+# `conf/data` and the class go by this table.
+STANDARDISE: dict[str, str | None] = {
+    "natural": "feature",
+    "cifar10": "feature",
+    "cifar100": "feature",
+    "mnist": "feature",
+    "images": "feature",
+    "array": "none",
+    "signals": "none",
+    "points": "none",
+    "planted": "none",
+    "prepared": None,
+}
+# Fields that are younger than some stored configurations, with the values that change nothing; `recognise` has none.
+YOUNGER_DATA: dict[str, Any] = {
+    "columns": None,
+    "drop": None,
+    "decimal": "auto",
+    "delimiter": None,
+    "encoding": None,
+    "missing": "refuse",
+    "clip": None,
+    "max_pixels": None,
 }
 # Field: (least allowed, most allowed); None is unbounded. Optional fields may also be null.
 RANGES: dict[str, tuple[float | None, float | None]] = {
@@ -31,6 +61,8 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "noise": (0, None),
     "duration": (1e-9, None),
     "angle": (-360, 360),
+    "clip": (0, 0.499999),
+    "max_pixels": (1, None),
 }
 
 
@@ -39,11 +71,11 @@ class DataConfig:
     """Where x comes from. `name` picks the kind of source; each kind uses the fields its comment names."""
 
     name: str = "natural"
-    path: str | None = None  # cifar10, cifar100, mnist, images, array, signals (WAV): file or folder
+    path: Any = None  # cifar10, cifar100, mnist, images, array, signals (WAV): file or folder; array: several
     seed: int = 0  # planted, signals, points, select=random
     n: int | None = None  # planted, signals, points: samples (null: the kind's own number)
     # every kind
-    standardise: str = "feature"  # feature: (x − mean)/√(var + ε); none: x − mean
+    standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see STANDARDISE
     epsilon: float | None = None  # ε; null: relative to the data's scale
     whiten: str = "none"
     scale_input: float = 1.0  # multiplies the standardised rows
@@ -56,6 +88,7 @@ class DataConfig:
     images: int | None = None  # how many images; null: all
     select: str = "first"
     grey: bool = False
+    max_pixels: int | None = None  # of one picture; null: Pillow's limit against decompression bombs
     split: str = "train"  # cifar10, cifar100, mnist
     # planted
     p: int = 64
@@ -74,16 +107,83 @@ class DataConfig:
     key: str | None = None  # npz, mat: which variable
     dataset: str | None = None  # h5: which data set
     transpose: bool = False  # rows are features
-    header: str = "auto"  # csv, tsv
+    header: str = "auto"  # csv, tsv: whether the first line holds names
+    columns: Any = None  # names (or numbers, counted from 0) of the columns to read; null: all
+    drop: Any = None  # names of columns to leave out
+    decimal: str = "auto"  # csv, tsv: point or comma
+    delimiter: str | None = None  # csv, tsv: one character, tab or space; null: recognised
+    encoding: str | None = None  # csv, tsv: a name that Python knows; null: recognised
+    missing: str = (
+        "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
+    )
+    clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
+    # Whether a file's own words about its content count: index columns, headers of numbers, fill values, the
+    # orientation and pages of pictures. False: every value as it lies.
+    recognise: bool = True
 
     def __post_init__(self) -> None:
+        if self.standardise is None:
+            self.standardise = STANDARDISE.get(self.name, "none")
+        self.path = _path(self.name, self.path)
+        self.columns, self.drop = (name_list(key, getattr(self, key)) for key in ("columns", "drop"))
         for field, allowed in CHOICES.items():
+            if field == "standardise" and self.standardise is None:
+                continue
             if getattr(self, field) not in allowed:
                 raise InputError(f"data.{field}={getattr(self, field)}: choose one of {', '.join(allowed)}")
         for field, (low, high) in RANGES.items():
             _check_range(field, getattr(self, field), low, high)
         if not is_finite(self.scale_input) or self.scale_input <= 0:
             raise InputError(f"data.scale_input={self.scale_input}: give a finite number above 0")
+        self.delimiter = _delimiter(self.delimiter)
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+
+
+def as_stored(data: dict[str, Any]) -> dict[str, Any]:
+    """The data group of a stored configuration; one from before `recognise` goes on to be read as it was."""
+    return {"recognise": False, **data} if "name" in data else data
+
+
+def name_list(key: str, value: Any) -> list[str | int] | None:
+    """Columns as a list, whether one name or several were given."""
+    if value is None:
+        return None
+    found = list(value) if isinstance(value, list | tuple) else [value]
+    if not found or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
+        raise InputError(f"data.{key}={value}: give names, as in data.{key}=[height,weight]")
+    return found
+
+
+def _path(kind: str, given: Any) -> Any:
+    """A path as text, or for a matrix a list of them."""
+    if isinstance(given, list | tuple):
+        if kind != "array" or not given or not all(isinstance(one, str) for one in given):
+            raise InputError(f"data.path={list(given)}: give one path; only data=array takes a list of files")
+        return [str(one) for one in given]
+    if isinstance(given, dict):
+        raise InputError(f"data.path={given}: give the name of a file or folder")
+    return None if given is None else str(given)
+
+
+def _delimiter(given: str | None) -> str | None:
+    """The character meant, where a shell makes it hard to type."""
+    meant = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}.get(
+        given or "", given
+    )
+    if meant is not None and (len(meant) != 1 or meant in '"\r\n'):
+        raise InputError(
+            f"data.delimiter={given}: give one character, or a word: comma, semicolon, tab, space, bar"
+        )
+    return meant
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        if not codecs.lookup(name)._is_text_encoding:
+            raise LookupError
+    except (LookupError, ValueError):
+        raise InputError(f"data.encoding={name}: no such encoding; try utf-8, cp1252 or utf-16") from None
 
 
 def _check_range(field: str, value: float | None, low: float | None, high: float | None) -> None:

@@ -1,5 +1,9 @@
 """What a data file or folder holds: shapes, statistics, kurtosis, and which a suits it."""
 
+import logging
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +12,31 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
+from sigmapca_cli.sources.array_files import is_zarr
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.cifar import LAYOUTS
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
+from sigmapca_cli.sources.components import by_broken_stick, by_share, count_of
+from sigmapca_cli.sources.config import STANDARDISE, DataConfig, name_list
 from sigmapca_cli.sources.folder import SUFFIXES
 from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
 from sigmapca_cli.sources.prepared import is_prepared
+from sigmapca_cli.sources.several import files_of, parts_of
 from sigmapca_cli.sources.statistics import rank_of
+from sigmapca_cli.sources.table import WordColumns, hydra_quoted, override
 
 SAMPLE = 50_000
 # Larger covariances take minutes: only feature statistics are given then.
 WIDEST = 2048
+
+
+def kind_of_path(path: str) -> str:
+    """As `guess_kind`, of what may also be a pattern."""
+    place = Path(path).expanduser()
+    if not place.exists() and len(files_of(path)) > 0:
+        return "array"
+    return guess_kind(existing(path, "data"))
 
 
 def guess_kind(path: Path) -> str:
@@ -49,16 +67,9 @@ def _guess_folder(folder: Path) -> str:
         return "signals"
     if any(p.suffix.lower() in SUFFIXES for p in folder.rglob("*")):
         return "images"
+    if parts_of(folder) != [folder] or is_zarr(folder):
+        return "array"
     raise InputError(f"{folder} holds no data that is known (images, WAV, CIFAR, MNIST): check the path")
-
-
-def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """E[(x − m)⁴]/σ⁴ − 3 of each column; 0 for constant ones."""
-    centred = x - x.mean(axis=0)
-    variance = (centred**2).mean(axis=0)
-    fourth = (centred**4).mean(axis=0)
-    varying = variance > 0
-    return np.where(varying, fourth / np.where(varying, variance, 1.0) ** 2 - 3.0, 0.0)
 
 
 def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
@@ -83,15 +94,16 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> str:
     return f"{light} of {len(kurtosis)} components sub-Gaussian: a below 1, such as a=0.8"
 
 
-def _sample(source: Source) -> NDArray[np.float64]:
+def _sample(source: Source) -> NDArray[np.int64]:
+    """Rows that stand for all."""
     index = np.arange(source.n)
     if source.n > SAMPLE:
         index = np.sort(np.random.default_rng(0).choice(source.n, SAMPLE, replace=False))
-    return source.rows(index).astype(np.float64)
+    return index
 
 
 def summary(source: Source) -> dict[str, Any]:
-    """Shapes, moments, rank, kurtosis and advice for a source; kurtosis on at most 50,000 rows."""
+    """Shapes, moments, rank, kurtosis, columns, outliers and advice; by at most 50,000 rows where it says so."""
     facts: dict[str, Any] = {
         "kind": source.name,
         "samples": source.n,
@@ -102,11 +114,17 @@ def summary(source: Source) -> dict[str, Any]:
         "scale": quantiles(source.scale),
         "constant_features": source.constant_features,
         "hash": source.hash,
+        **source.facts,
     }
     if source.sample_rate is not None:
         facts["sample_rate"] = source.sample_rate
-    x = _sample(source)
+    index = _sample(source)
+    x = source.rows(index).astype(np.float64)
     facts["kurtosis_features"] = quantiles(excess_kurtosis(x))
+    if source.patch_shape is None and source.p <= WIDEST:
+        facts["columns"] = column_facts(source, source.raw_rows(index))
+        facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
+        facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
     if source.p > WIDEST:
         facts["advice"] = advise(excess_kurtosis(x), len(x))
         return facts
@@ -120,17 +138,110 @@ def summary(source: Source) -> dict[str, Any]:
         kurtosis = excess_kurtosis(x @ E[:, :leading])
         facts["kurtosis_components"] = quantiles(kurtosis)
         facts["advice"] = advise(kurtosis, len(x))
+        facts["components"] = choices_of_k(values, source.n)
+        facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
+        facts["scales"] = scales_in_words(source)
     else:
         facts["advice"] = "every feature is constant: there is nothing to learn"
     return facts
 
 
+def choices_of_k(values: NDArray[np.float64], n: int) -> dict[str, Any]:
+    """How many components, by several rules; and the eigenvalues (p,) themselves."""
+    shares = {f"{100 * share:g} %": by_share(values, share) for share in (0.9, 0.95, 0.99)}
+    rules = {"mdl": count_of("mdl", values, n), "mle": count_of("mle", values, n)}
+    return {
+        **shares,
+        **rules,
+        "broken_stick": by_broken_stick(np.maximum(values, 0.0)),
+        "eigenvalues": [float(value) for value in values],
+    }
+
+
+def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]) -> str | None:
+    """The command that trains on these data with `options`; k and a by the facts of the data as it reads them."""
+    if "components" not in better:
+        return None
+    defaults = {"standardise": STANDARDISE[options["name"]], "mix": not Path(path).is_dir()}
+    words = [f"data={options['name']}", quoted_path(path)]
+    for key, value in options.items():
+        if key != "name" and value not in (None, [], defaults.get(key)):
+            words.append(override(key, value if isinstance(value, list) else [value]))
+    a = next((word for word in ("a=auto", "a=4", "a=0.8") if word in better["advice"]), None)
+    if facts.get("patch_shape") is not None:
+        return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
+    k = better["components"]["95 %"] if facts.get("sample_rate") is None else better["rank"]
+    return f"sigmapca train {' '.join(words)} k={min(k, 32)} {f'{a} solver=newton' if a else 'model=pca_svd'}"
+
+
+def quoted_path(path: str) -> str:
+    """data.path=FILE as a shell and Hydra take it."""
+    plain = all(c.isalnum() or c in "_-./~" for c in path)
+    return f"data.path={path}" if plain else shlex.quote(f"data.path={hydra_quoted(path)}")
+
+
 def describe(path: str | Path, **options: Any) -> dict[str, Any]:
-    """Facts about a file or folder of any known format; `options` are fields of the data group."""
-    place = existing(str(path), "data")
-    kind = options.pop("name", None) or guess_kind(place)
+    """Facts about a file, a folder or a pattern of any known format; `options` are fields of the data group.
+
+    Columns that hold no numbers are passed over and named, missing values are counted and filled by the mean, so that
+    there is a page for every table.
+    """
+    kind = options.pop("name", None) or kind_of_path(str(path))
+    place = Path(path).expanduser()
     if kind == "mnist" and place.is_dir() and "split" not in options:
         options["split"] = "train" if any(p.name.startswith("train") for p in place.iterdir()) else "test"
     if kind == "signals":
-        options = {"standardise": "none", "mix": False, **options}
-    return summary(build(DataConfig(name=kind, path=str(place), **options)))
+        # The channels as they were recorded. A folder of sounds is mixed for a person who trains on it by default.
+        options = {"mix": False, **options}
+    source, left_out = lenient(DataConfig(name=kind, path=str(path), **options))
+    facts = summary(source)
+    if left_out:
+        facts["left_out"] = left_out
+        options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out]
+    options["name"] = kind
+    options |= remedies(facts)
+    better = facts
+    if options.get("clip") or (options["name"] == "array" and facts.get("scales")):
+        with quiet():  # all that is said again
+            better = summary(lenient(DataConfig(path=str(path), **options))[0])
+        facts["components_then"] = better.get("components")
+    facts["command"] = command(facts, better, str(path), options)
+    return facts
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warnings meanwhile."""
+    logger = logging.getLogger("sigmapca")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def remedies(facts: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the data group that the page advises."""
+    found: dict[str, Any] = {}
+    if facts.get("missing_values"):
+        found["missing"] = "drop" if facts["missing_rows"] < 0.05 * facts["samples"] else "mean"
+    if facts.get("scales"):
+        found["standardise"] = "feature"
+    if facts.get("outliers") and facts["kind"] == "array":
+        found["clip"] = 0.001
+    return found
+
+
+def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
+    """The source of a table, without the columns that hold no numbers; and those, with what they hold."""
+    left_out: dict[str | int, str] = {}
+    if cfg.name == "array" and cfg.missing == "refuse":
+        cfg.missing = "mean"
+    while True:
+        try:
+            return build(cfg), left_out
+        except WordColumns as problem:
+            if cfg.columns is not None or set(problem.names) <= set(left_out):
+                raise
+            left_out |= dict(zip(problem.names, problem.kinds, strict=True))
+            cfg.drop = [*(cfg.drop or []), *problem.names]

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.patch_moments import patch_moments
@@ -20,19 +19,26 @@ from sigmapca_cli.sources.patches import (
     pixel_unit,
     to_grey,
 )
+from sigmapca_cli.sources.pictures import BYTES, WIDE, WORDS, announced, common_bits, decode, pictures_of
 from sigmapca_cli.sources.scratch import PageLedger, scratch_array
 from sigmapca_cli.sources.statistics import Moments, merge
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 # Decoded pixels beyond this many bytes go to a temporary file that the system pages in and out.
 MEMORY_LIMIT = 256 << 20
+TYPES: dict[int, type] = {BYTES: np.uint8, WORDS: np.uint16, WIDE: np.float32}
 
 
-def image_files(folder: Path) -> list[Path]:
-    """The image files below a folder, in order of their path; a single file is a folder of one."""
+def image_files(folder: Path, hidden: bool = False) -> list[Path]:
+    """The image files below a folder, in order of their path, hidden ones left out; a single file is a folder of one.
+
+    macOS leaves a `._a.png`, which is no picture, beside each a.png on disks of other systems.
+    """
     if folder.is_file():
         return [folder]
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    if not hidden:
+        files = [p for p in files if not any(part.startswith(".") for part in p.relative_to(folder).parts)]
     if not files:
         raise InputError(f"{folder} has no {', '.join(sorted(SUFFIXES))} file: check data.path")
     return files
@@ -47,43 +53,6 @@ def choose_files(files: list[Path], cfg: Any) -> list[Path]:
         chosen = np.sort(np.random.default_rng(cfg.seed).permutation(len(files))[:count])
         files = [files[i] for i in chosen]
     return files[:count][half_of(count, cfg.half)]
-
-
-def _open(path: Path) -> Any:
-    from PIL import Image
-
-    try:
-        return Image.open(path)
-    except Exception as error:  # Pillow's decoders raise many types
-        raise InputError(f"{path} is not a readable image ({reason(error)}): remove or replace it") from None
-
-
-def header(path: Path) -> tuple[int, int, bool, bool]:
-    """Rows, columns, whether it is coloured, whether it has 16 bits a sample; pixels are not decoded."""
-    with _open(path) as image:
-        cols, rows = image.size
-        if image.mode == "F":
-            raise InputError(
-                f"{path} has floating point pixels, of no known range: convert it to 8 or 16 bits"
-            )
-        coloured = image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;16")
-        return rows, cols, coloured, image.mode == "I" or image.mode.startswith("I;16")
-
-
-def decode(path: Path, coloured: bool, deep: bool) -> NDArray:
-    """Pixels (rows, cols, 3 or 1), uint8, or uint16 when every image of the folder has 16 bits."""
-    with _open(path) as image:
-        try:
-            if deep:
-                return np.asarray(image).astype(np.uint16)[..., None]
-            if image.mode == "I" or image.mode.startswith("I;16"):
-                pixels = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[..., None]
-                return np.repeat(pixels, 3, axis=2) if coloured else pixels
-            pixels = np.asarray(image.convert("RGB" if coloured else "L"))
-        except Exception as error:  # Pillow's decoders raise many types
-            what = f"{path} is truncated or damaged ({reason(error)}): remove or replace it"
-            raise InputError(what) from None
-    return pixels.reshape(*pixels.shape[:2], -1)
 
 
 class RaggedPatchSource(Source):
@@ -166,25 +135,25 @@ def _buffer(size: int, dtype: np.dtype) -> NDArray:
 
 
 def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
-    """Decode the files one at a time into a flat buffer of padded pixels."""
-    headers = [header(file) for file in files]
-    coloured, deep = any(h[2] for h in headers), all(h[3] for h in headers)
+    """Decode the pictures one at a time into a flat buffer of padded pixels."""
+    pictures = [picture for file in files for picture in pictures_of(file, cfg)]
+    coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
     pad = padding_width(cfg.patch, cfg.padding)
-    sides = np.array([h[:2] for h in headers], dtype=np.int64) + 2 * pad
+    sides = np.array([(p.rows, p.cols) for p in pictures], dtype=np.int64) + 2 * pad
     small = np.flatnonzero(sides.min(axis=1) < cfg.patch)
     if len(small):
-        rows, cols = headers[small[0]][:2]
+        first = pictures[small[0]]
         raise InputError(
-            f"{files[small[0]]} ({rows} × {cols}) is smaller than data.patch={cfg.patch}: lower it"
+            f"{first.named} ({first.rows} × {first.cols}) is smaller than data.patch={cfg.patch}: lower it"
         )
     channels = 3 if coloured and not cfg.grey else 1
-    first = first_pixels(sides, channels)
-    pixels = _buffer(int(first[-1]), np.dtype(np.uint16 if deep else np.uint8))
+    place = first_pixels(sides, channels)
+    pixels = _buffer(int(place[-1]), np.dtype(TYPES[bits]))
     pages = PageLedger(pixels)
-    for i, file in enumerate(files):
-        image = decode(file, coloured, deep)
+    for i, picture in enumerate(announced(pictures)):
+        image = decode(picture, coloured, bits, cfg)
         image = to_grey(image[None])[0] if channels == 1 else image
-        padded = pixels[first[i] : first[i + 1]].reshape(*sides[i], channels)
+        padded = pixels[place[i] : place[i + 1]].reshape(*sides[i], channels)
         padded[pad : pad + image.shape[0], pad : pad + image.shape[1]] = image
         pages.touch(0, padded.nbytes)
     shape = (cfg.patch, cfg.patch, channels)
@@ -195,7 +164,8 @@ def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
 def build(cfg: Any) -> Source:
     if cfg.path is None:
         raise InputError("data=images needs data.path=FOLDER with PNG, JPEG or TIFF files")
-    files = choose_files(image_files(existing(cfg.path, "a folder of images")), cfg)
+    folder = existing(cfg.path, "a folder of images")
+    files = choose_files(image_files(folder, hidden=not cfg.recognise), cfg)
     if cfg.patch == 0:
         return _whole_images(files, cfg)
     return from_files(files, cfg)
@@ -203,14 +173,15 @@ def build(cfg: Any) -> Source:
 
 def _whole_images(files: list[Path], cfg: Any) -> PatchSource:
     """data.patch=0: each image is one row, so all must have one square size."""
-    headers = [header(file) for file in files]
-    shape = headers[0][:2]
-    odd = next((i for i, h in enumerate(headers) if h[:2] != shape or h[0] != h[1]), None)
+    pictures = [picture for file in files for picture in pictures_of(file, cfg)]
+    side = pictures[0].rows
+    odd = next((p for p in pictures if (p.rows, p.cols) != (side, side)), None)
     if odd is not None:
-        rows, cols = headers[odd][:2]
-        raise InputError(f"data.patch=0 needs square images of one size; {files[odd]} is {rows} × {cols}")
-    coloured, deep = any(h[2] for h in headers), all(h[3] for h in headers)
-    images = np.stack([decode(file, coloured, deep) for file in files])
+        raise InputError(
+            f"data.patch=0 needs square images of one size; {odd.named} is {odd.rows} × {odd.cols}"
+        )
+    coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
+    images = np.stack([decode(picture, coloured, bits, cfg) for picture in announced(pictures)])
     chosen = {**vars_of(cfg), "images": None, "half": "all", "select": "first"}
     return patch_source("images", images, type("Chosen", (), chosen))
 

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.limits import damaged, self_contained, stored
+from sigmapca_cli.limits import as_text, damaged, self_contained, stored
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.config import STANDARDISE, YOUNGER_DATA, DataConfig
 from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
@@ -44,8 +44,13 @@ FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 
 
 def options_of(cfg: Any) -> dict[str, Any]:
-    """The fields of a data group that its object holds."""
-    return {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
+    """The fields of a data group that its object holds; younger ones only where they change something."""
+    held = {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
+    return {
+        name: value
+        for name, value in held.items()
+        if not (name in YOUNGER_DATA and value == YOUNGER_DATA[name]) and not (name == "recognise" and value)
+    }
 
 
 def default_name(cfg: Any) -> str:
@@ -161,7 +166,7 @@ def prepare(cfg: Any, out: Path | None = None, materialise: bool = False) -> Pat
 
 def _check_same(target: Path, cfg: Any, materialise: bool) -> None:
     with open_prepared(target) as file:
-        same = json.loads(file.attrs["options"]) == json.loads(json.dumps(options_of(cfg)))
+        same = json.loads(as_text(file.attrs["options"])) == json.loads(json.dumps(options_of(cfg)))
         if not same or (materialise and "x" not in file):
             raise InputError(f"{target} exists with other options: remove it, or write to another file")
 
@@ -196,7 +201,7 @@ def open_prepared(path: Path) -> Iterator[Any]:
 
     with damaged(path, "prepare it again"), h5py.File(path, "r", locking=False) as file:
         self_contained(file)
-        if file.attrs.get("format") != FORMAT:
+        if as_text(file.attrs.get("format", "")) != FORMAT:
             raise InputError(f"{path} is not a prepared data file: use data=array for plain HDF5")
         version = int(file.attrs["format_version"])
         if version > FORMAT_VERSION:
@@ -210,7 +215,7 @@ def is_prepared(path: Path) -> bool:
 
     try:
         with h5py.File(path, "r", locking=False) as file:
-            return bool(file.attrs.get("format") == FORMAT)
+            return as_text(file.attrs.get("format", "")) == FORMAT
     except Exception:  # damaged: the reader that comes next says so
         return False
 
@@ -221,18 +226,17 @@ CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
 def load(path: Path, cfg: Any) -> Source:
     """The source in a prepared file, standardised as made; half, whiten and scale_input are `cfg`'s."""
     with open_prepared(path) as file:
-        attrs, name = dict(file.attrs), str(file.attrs["name"])
-        kind = str(attrs["kind"])
+        attrs, name = dict(file.attrs), as_text(file.attrs["name"])
+        kind = as_text(attrs["kind"])
         data = stored(file[CONTENT[kind]])[...]
         sides = file["sides"][...].astype(np.int64) if kind == "ragged" else None
         truth = _read_truth(file)
-        made = json.loads(attrs["options"])
-        made = DataConfig(standardise=made["standardise"], epsilon=made["epsilon"])
-        if checksum(data) != attrs["checksum"]:
+        made = json.loads(as_text(attrs["options"]))
+        if checksum(data) != as_text(attrs["checksum"]):
             raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
         geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    options = Standardisation(made.standardise, made.epsilon, relative, cfg.whiten, cfg.scale_input)
+    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input)
     if kind == "matrix":
         return _matrix(attrs, data, truth, options, cfg)
     shape, stride, pad = geometry
@@ -245,6 +249,14 @@ def load(path: Path, cfg: Any) -> Source:
         data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
         sides = sides[list(chosen)]
     return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
+
+
+def _scaling(made: dict[str, Any], cfg: Any) -> tuple[str, float | None]:
+    """(standardise, ε): as the data were prepared, unless the run asks for something else than its kind's default."""
+    asked = getattr(cfg, "standardise", None)
+    if not getattr(cfg, "recognise", True) or asked == STANDARDISE.get(cfg.name):
+        return made["standardise"], made["epsilon"]  # older configurations have a value that took no part
+    return str(asked), getattr(cfg, "epsilon", None)
 
 
 def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
@@ -282,18 +294,16 @@ def _read_truth(file: Any) -> Truth | None:
     if "truth" not in file:
         return None
     group = file["truth"]
-    return Truth(str(group.attrs["kind"]), **{key: group[key][...] for key in group})
+    return Truth(as_text(group.attrs["kind"]), **{key: group[key][...] for key in group})
 
 
 def _matrix(
     attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: Any
 ) -> MemorySource:
     part = half_of(len(data), cfg.half)
-    if truth is not None and truth.sources is not None:
-        truth.sources = truth.sources[part]
-    if truth is not None and options.whiten != "none":
-        truth.filters = None
-    source = MemorySource(str(attrs["name"]), data[part], options, truth)
+    if truth is not None:
+        truth = truth.in_part(part, turned=options.turns)
+    source = MemorySource(as_text(attrs["name"]), data[part], options, truth)
     source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
     return source
 

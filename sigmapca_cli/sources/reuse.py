@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import as_text
 from sigmapca_cli.sources.locate import data_roots
 
 PREPARABLE = ("cifar10", "cifar100", "mnist")
@@ -30,7 +31,7 @@ def prepared_files(name: str) -> list[tuple[Path, dict[str, Any]]]:
         for path in sorted(root.glob(f"{name}-*.h5")):
             if is_prepared(path):
                 with open_prepared(path) as file:
-                    found.append((path, json.loads(file.attrs["options"])))
+                    found.append((path, json.loads(as_text(file.attrs["options"]))))
     return found
 
 

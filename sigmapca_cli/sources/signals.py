@@ -134,11 +134,8 @@ def sample(cfg: Any) -> tuple[Array, Truth | None, int | None]:
 
 def build(cfg: Any) -> MemorySource:
     X, truth, rate = sample(cfg)
-    part = half_of(len(X), cfg.half)
-    if truth is not None:
-        truth.sources = None if truth.sources is None else truth.sources[part]
-        if cfg.standardise != "none" or cfg.whiten != "none":
-            truth.filters = None
-    source = MemorySource("signals", X[part], Standardisation.of(cfg), truth)
+    part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
+    held = None if truth is None else truth.in_part(part, turned=options.turns)
+    source = MemorySource("signals", X[part], options, held)
     source.sample_rate = rate
     return source

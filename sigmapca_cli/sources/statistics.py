@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 FEW = 1000
 """Features below which one thread finds eigenvectors sooner than two that wait for each other."""
 LARGEST, SMALLEST = 1e36, 1e-36
+HUGE = 1e8
 """Means and scales that float32 holds with room to spare."""
 
 
@@ -102,21 +103,34 @@ def standardisation(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """The divisor of each feature and which features are constant.
 
-    scale = √(var + ε) for "feature", 1 for "none". ε = `epsilon` when given (the authors': 1e-3), otherwise
-    `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives the same rows.
-    Constant features get scale 1 when ε is 0, and their rows are exactly 0.
+    scale = √(var + ε) for "feature", 1 (or a common unit, see below) for "none". ε = `epsilon` when given (the
+    authors': 1e-3), otherwise `relative_epsilon` × the mean variance of the varying features: data times 1e-7 gives
+    the same rows. Constant features get scale 1 when ε is 0, and their rows are exactly 0.
     """
     # An infinite or missing variance comes from squares above 1e308.
     refuse(~(np.maximum(np.abs(mean), np.sqrt(variance)) < LARGEST), "large: divide the data")
     constant = constant_features(mean, variance)
     if standardise == "none":
-        return np.ones_like(mean), constant
+        return np.full_like(mean, common_unit(variance[~constant])), constant
     if epsilon is None:
         epsilon = 0.0 if constant.all() else relative_epsilon * float(variance[~constant].mean())
     scale = np.sqrt(np.where(constant, 0.0, variance) + epsilon)
     scale[scale == 0] = 1.0
     refuse(scale < SMALLEST, "small: multiply the data")
     return scale, constant
+
+
+def common_unit(variance: Array) -> float:
+    """1, or the power of ten nearest to the data's scale where float32 cannot hold fourth powers of it.
+
+    One unit for all features leaves every direction as it is.
+    """
+    size = float(np.sqrt(variance.mean())) if len(variance) else 1.0
+    if 1 / HUGE < size < HUGE:
+        return 1.0
+    unit = 10.0 ** np.round(np.log10(size))
+    refuse(np.array([unit < SMALLEST]), "small: multiply the data")
+    return float(unit)
 
 
 def rank_of(values: NDArray[Any], rtol: float | None = None) -> int:

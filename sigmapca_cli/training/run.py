@@ -28,6 +28,8 @@ from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, ways
 from sigmapca_cli.training.length import FIRST, MOST
@@ -117,7 +119,14 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 threads=threads,
                 config_hash=job.hash,
                 data_hash=source.hash,
-                attrs={"data": source.name, "n": source.n, "p": source.p, "k": cfg.k, "a": str(cfg.a)},
+                attrs={
+                    "data": source.name,
+                    "n": source.n,
+                    "p": source.p,
+                    "k": cfg.k,
+                    "a": str(cfg.a),
+                    **source.facts,
+                },
                 resume_step=saved.step if saved else None,
             ) as writer,
         ):
@@ -129,6 +138,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 source.p,
                 cfg.k,
             )
+            warn_about(source, log)
             save_hydra(folder, job)
             yield Work(job, method, source, folder, device, threads, saved, writer)
 
@@ -240,6 +250,8 @@ def arrays(solution: Solution, source: Source) -> dict[str, Any]:
         "mean": source.mean,
         "scale": source.scale,
         "whitening": source.whitening,
+        "feature_name": source.names,
+        "clip": source.clip,
         "truth_filters": truth.filters if truth is not None and truth.filters is not None else None,
     }
 
@@ -279,12 +291,13 @@ def run_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
 
 
 def check_size(cfg: Config, source: Source) -> None:
-    """k components need at least k features, k rows, and data of that rank."""
-    if cfg.k > min(source.n, source.p):
+    """Make k a number; k components need at least k features, k rows, and data of that rank."""
+    if isinstance(cfg.k, int) and cfg.k > min(source.n, source.p):
         check_k(cfg.k, source.n, source.p, min(source.n, source.p))
     rank = rank_of(source.principal_axes()[0])
     if rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
+    cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
     check_k(cfg.k, source.n, source.p, rank)
 
 

@@ -27,6 +27,7 @@ from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import CHECKPOINT_FILE
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.components import count_of
 from sigmapca_cli.training import checkpoints, fit, machine
 from sigmapca_cli.training.loop import Hooks, Trainer
 from sigmapca_cli.training.ranks import Ranks
@@ -211,6 +212,7 @@ def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) ->
     if folder is not None:
         ranks.hint = lambda: how_to_go_on(folder)
         cfg = job.cfg
+        cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
         work = cfg.batch_size * source.p * cfg.k // ranks.world
         machine.set_threads(pick_threads(cfg.threads, work))
         machine.set_precision(cfg.precision)

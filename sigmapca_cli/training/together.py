@@ -19,6 +19,7 @@ from sigmapca_cli.job import Job
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runs.identity import config_hash
+from sigmapca_cli.sources.components import DEFAULT
 from sigmapca_cli.training import checkpoints, fit
 from sigmapca_cli.training.arrays import as_numpy, copy_of
 from sigmapca_cli.training.length import announce
@@ -65,9 +66,9 @@ def blur(plain: Any, key: str) -> None:
         plain[name] = "number"
 
 
-def portions(members: Sequence[Any], k: int) -> list[Sequence[Any]]:
+def portions(members: Sequence[Any], k: Any) -> list[Sequence[Any]]:
     """A group of runs of k components in parts that are worth one program each."""
-    each = max(1, WIDEST // k)
+    each = max(1, WIDEST // (k if isinstance(k, int) else DEFAULT))  # other words for k need the data
     return [members[i : i + each] for i in range(0, len(members), each)]
 
 

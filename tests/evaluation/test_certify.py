@@ -68,7 +68,9 @@ def test_a_trained_sigma_scales_a():
 def test_linear_pca_is_judged_by_its_variances_alone(kind):
     model = {"name": "pca_svd", "family": "linear_pca", "objective": "", "kind": "direct"}
     found = certify_run(*run_on(rows(kind), model=model))
-    assert found.verdict[0, 1] == ARBITRARY and "nothing else to tell their axes by" in " ".join(explain(found))
+    assert found.verdict[0, 1] == ARBITRARY and "nothing else to tell their axes by" in " ".join(
+        explain(found)
+    )
     assert verdict(rows(kind, sigma=(1.5, 1.0)), model=model) == IDENTIFIED
 
 
@@ -97,7 +99,10 @@ def test_the_angle_of_linear_pca_is_that_of_repeated_samples():
         ({"regularisers": {"l1": 0.1}}, "regularisers"),
         ({"constraint": {"name": "symmetric"}}, "constraint=symmetric"),
         ({"sigma": {"name": "unit"}}, "sigma=unit"),
-        ({"model": {**MAIN["model"], "name": "linear_ae", "family": "linear_pca"}}, "axes in it are arbitrary"),
+        (
+            {"model": {**MAIN["model"], "name": "linear_ae", "family": "linear_pca"}},
+            "axes in it are arbitrary",
+        ),
     ],
 )
 def test_another_equation_is_refused_with_what_to_use_instead(config, words):

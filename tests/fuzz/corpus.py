@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -176,6 +177,55 @@ def checkpoint() -> bytes:
     return written(make)
 
 
+def feather() -> bytes:
+    """A data frame with an index, as pandas writes it."""
+    import pandas
+
+    return written(lambda folder: framed(pandas.DataFrame(X, columns=list("abcd")), folder))
+
+
+def framed(frame: Any, folder: Path) -> Path:
+    """The frame as a Feather file."""
+    frame.to_feather(folder / "x.feather")
+    return folder / "x.feather"
+
+
+def safetensors() -> bytes:
+    """Two tensors, one of them a matrix."""
+    from safetensors.numpy import save
+
+    return save({"x": X, "bias": X[0].copy()})
+
+
+def netcdf() -> bytes:
+    """Packed values with a fill value, and names on a dimension scale."""
+    import h5py
+
+    def make(folder: Path) -> Path:
+        with h5py.File(folder / "x.nc", "w") as file:
+            file["x"] = (X * 100).astype(np.int16)
+            file["x"].attrs.update(_FillValue=np.int16(-9999), scale_factor=0.01, add_offset=2.0, units="K")
+            file["station"] = [b"Oslo", b"Rome", b"Bern", b"Kyiv"]
+            file["station"].make_scale("station")
+            file["x"].dims[1].attach_scale(file["station"])
+        return folder / "x.nc"
+
+    return written(make)
+
+
+def pages() -> bytes:
+    """A TIFF of two pages with an orientation."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    first, second = (Image.fromarray(RNG.integers(0, 256, (9, 11), dtype=np.uint8)) for _ in range(2))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    first.save(file, "TIFF", save_all=True, append_images=[second], exif=exif)
+    return file.getvalue()
+
+
+TABLE = ",höhe,b,kind\n" + "\n".join(f'{i},{i * 0.5},{-i},"a{i % 2}"' for i in range(8)) + "\n"
 CSV = "a,b,c\n" + "\n".join(f"{i},{i * 0.5},{-i}" for i in range(8)) + "\n"
 METRICS = "".join(f'{{"step": {i}, "loss": {9 - i}.5, "lr": 0.01}}\n' for i in range(6)).encode()
 
@@ -184,6 +234,14 @@ SEEDS: dict[str, tuple[str, Callable[[], list[bytes]]]] = {
     "npy": ("x.npy", lambda: [npy(X), npy(X.astype(">f4")), npy(np.asfortranarray(X)), npy(X.astype("f2"))]),
     "npz": ("x.npz", lambda: [zipped({"x.npy": npy(X)}), zipped({"x.npy": npy(X)}, zipfile.ZIP_STORED)]),
     "csv": ("x.csv", lambda: [CSV.encode(), CSV.replace(",", "\t").encode(), CSV.replace(",", " ").encode()]),
+    "table": (
+        "x.csv",
+        lambda: [TABLE.encode(), TABLE.encode("utf-16"), TABLE.replace(",", ";").replace(".", ",").encode("latin-1")],
+    ),
+    "feather": ("x.feather", lambda: [feather()]),
+    "safetensors": ("x.safetensors", lambda: [safetensors()]),
+    "netcdf": ("x.nc", lambda: [netcdf()]),
+    "pages": ("x.tif", lambda: [pages()]),
     "h5": ("x.h5", lambda: [hdf5(), hdf5(chunks=(4, 4), compression="gzip"), hdf5(maxshape=(None, 4))]),
     "mat": ("x.mat", lambda: [mat()]),
     "parquet": ("x.parquet", lambda: [parquet()]),

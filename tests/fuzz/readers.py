@@ -12,7 +12,8 @@ from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
 
 KINDS = {
-    "wav": "signals", "png": "images", "jpeg": "images", "tiff": "images", "idx": "mnist", "cifar_python": "cifar10",
+    "wav": "signals", "png": "images", "jpeg": "images", "tiff": "images", "pages": "images",
+    "idx": "mnist", "cifar_python": "cifar10",
     "cifar_binary": "cifar10", "cifar_archive": "cifar10", "prepared": "prepared",
 }  # fmt: skip
 
@@ -28,7 +29,8 @@ def read(kind: str, path: Path) -> Any:
         return table.arrays(), metrics.latest(path)
     if kind == "checkpoint":
         return checkpoint.load(path, config_hash="c", data_hash="d")
-    source = build(DataConfig(name=KINDS.get(kind, "array"), path=str(path), patch=5, mix=False))
+    options: dict[str, Any] = {"drop": "kind", "missing": "mean", "clip": 0.1} if kind == "table" else {}
+    source = build(DataConfig(name=KINDS.get(kind, "array"), path=str(path), patch=5, mix=False, **options))
     rows = source.rows(np.array([0, source.n - 1]))
     assert np.isfinite(rows).all()
     return source.covariance()

@@ -121,6 +121,16 @@ def test_found_by_configuration(root: Path) -> None:
 def test_a_key_that_came_later_leaves_the_hash_of_earlier_runs_alone() -> None:
     assert config_hash({"k": 3, "precision": "highest"}) == config_hash({"k": 3})
     assert config_hash({"k": 3, "precision": "high"}) != config_hash({"k": 3})
+    young = {"columns": None, "missing": "refuse", "clip": None, "recognise": True}
+    before = config_hash({"k": 32, "data": {"name": "prepared", "standardise": "feature"}})
+    assert config_hash({"k": "auto", "data": {"name": "prepared", "standardise": None, **young}}) == before
+    assert (
+        config_hash({"k": "auto", "data": {"name": "prepared", "standardise": None, "recognise": False}})
+        == before
+    )
+    for key, value in (("columns", ["a"]), ("missing", "drop"), ("clip", 0.01), ("standardise", "none")):
+        changed = {"name": "prepared", "standardise": "feature", key: value}
+        assert config_hash({"k": 32, "data": changed}) != before
 
 
 def test_configuration_hash_sees_what_matters() -> None:

@@ -399,3 +399,28 @@ def test_numbers_only_need_to_be_floats(tmp_path: Path) -> None:
     value += 1
     writer.finish()
     assert Run.open(tmp_path).metrics["loss"][0] == 1.5
+
+
+def test_names_of_features_and_bounds_are_read_here_and_in_xarray(tmp_path: Path) -> None:
+    names = [f"größe {i}" for i in range(P)]
+    folder = create_run_folder(tmp_path, "nlpca", "0123456789abcdef")
+    clip = np.stack([np.zeros(P), np.ones(P)])
+    RunWriter(folder, model="nlpca").finish({**solution(), "feature_name": tuple(names), "clip": clip})
+    run = Run.open(folder)
+    assert run.names == names
+    np.testing.assert_array_equal(run.clip, clip)
+    with xarray.open_dataset(folder / fmt.RUN_FILE, engine="h5netcdf") as opened:
+        assert opened.feature_name.dims == ("feature",)
+        assert [str(name) for name in opened.feature_name.values.tolist()] == names
+    older = Run.open(write_run(tmp_path))
+    assert older.names is None and older.clip is None
+
+
+def test_a_run_saved_again_with_attributes_of_fixed_length_is_read(tmp_path: Path) -> None:
+    folder = write_run(tmp_path)
+    with h5py.File(folder / fmt.RUN_FILE, "r+") as file:
+        for name, value in dict(file.attrs).items():
+            if isinstance(value, str):
+                file.attrs[name] = np.bytes_(value)
+    run = Run.open(folder)
+    assert run.status == fmt.FINISHED and run.attrs["model"] == "nlpca" and run.config["k"] == 3

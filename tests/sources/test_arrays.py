@@ -19,7 +19,7 @@ X = RNG.normal(size=(40, 3)) * [1, 2, 5] + [0, 10, -3]
 
 
 def source_of(path, **options):
-    return build(DataConfig(name="array", path=str(path), **options))
+    return build(DataConfig(**{"name": "array", "path": str(path), "standardise": "feature", **options}))
 
 
 def all_rows(source):
@@ -175,7 +175,7 @@ def with_values(*places):
         (with_values((7, 2, np.nan)), "NaN at row 7, column 2, counted from 0: remove or impute"),
         (
             with_values((9, 0, np.inf), (30, 1, np.nan)),
-            r"infinity at row 9, column 0 \(2 such values in all\)",
+            r"infinity at row 9, column 0, counted from 0 \(2 such values in 2 rows\)",
         ),
         (X.astype(np.complex64), "complex"),
         (X[0], r"1 dimensions \(3,\), needs 2: X\[:, None\]"),
@@ -199,7 +199,7 @@ def test_nan_is_found_in_data_streamed_from_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
     monkeypatch.setattr(arrays.ArraySource, "_block_size", lambda self: 8)
     np.save(tmp_path / "a.npy", with_values((17, 1, np.nan), (39, 2, np.inf), (18, 0, np.nan)))
-    with pytest.raises(InputError, match=r"NaN at row 17, column 1 \(3 such"):
+    with pytest.raises(InputError, match=r"NaN at row 17, column 1, counted from 0 \(3 such"):
         source_of(tmp_path / "a.npy")
     with pytest.raises(InputError, match="NaN at row 17"):
         source_of(tmp_path / "a.npy", half="odd")
@@ -223,11 +223,14 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
     ("text", "message"),
     [
         ("a,b\n1,2\n3,x\n", r"line 3, column 2 \(b\): 'x' is not a number"),
-        ("a,b\n1,2\n3,\n5,6\n", r"line 3, column 2 \(b\): an empty field"),
+        (
+            "a,b\n1,2\n3,\n5,6\n",
+            "a missing value, on line 3, in column 'b': .* data.missing=drop",
+        ),
         ("1,2\n3,4\n5\n", "line 3: 1 fields where the lines before have 2"),
         ("\n\n", "is empty"),
         ("a,b\n", r"a header \(a, b\) and no rows"),
-        ("1,2\n1,nan\n3,4\n", "NaN at row 1, column 1"),
+        ("1,2\n1,nan\n3,4\n", "NaN, a missing value, on line 2, in column 2"),
         ("1,2\n", "1 sample"),
     ],
 )

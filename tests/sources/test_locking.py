@@ -31,9 +31,9 @@ def test_a_file_that_another_program_writes_is_not_called_damaged(tmp_path, vers
     """A real lock of another process, and HDF5's own note of an open writer; without both the file is simply read."""
     path = tmp_path / "data.h5"
     read = (
-        "import sys; from types import SimpleNamespace as N; from pathlib import Path;"
+        "import sys; from pathlib import Path; from sigmapca_cli.sources.config import DataConfig;"
         "from sigmapca_cli.sources.array_files import read_matrix;"
-        "print(read_matrix(Path(sys.argv[1]), N(dataset=None, key=None)).shape)"
+        "print(read_matrix(Path(sys.argv[1]), DataConfig(name='array')).data.shape)"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path), version],

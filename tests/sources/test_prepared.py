@@ -16,7 +16,7 @@ from PIL import Image
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.prepared import extract_patches, mix_signals, prepare, sample_points
+from sigmapca_cli.sources.prepared import extract_patches, is_prepared, mix_signals, prepare, sample_points
 
 
 def reopened(path, **options):
@@ -153,3 +153,16 @@ def test_a_killed_writer_leaves_nothing_that_can_be_read_and_is_succeeded(tmp_pa
     prepare(DataConfig(name="points"), target)
     assert reopened(target).n == 1000 and time.monotonic() - start < 30
     assert os.listdir(tmp_path) == ["p.h5"]
+
+
+def test_attributes_of_fixed_length_are_read(tmp_path):
+    """As other languages write them when they save the file again."""
+    path = prepare(DataConfig(name="planted", n=200), tmp_path / "p.h5")
+    before = build(DataConfig(name="prepared", path=str(path)))
+    with h5py.File(path, "r+") as file:
+        for group in (file, file["truth"]):
+            for name, value in dict(group.attrs).items():
+                if isinstance(value, str):
+                    group.attrs[name] = np.bytes_(value) if name != "kind" else np.array([np.bytes_(value)])
+    assert is_prepared(path)
+    assert build(DataConfig(name="prepared", path=str(path))).hash == before.hash

@@ -5,8 +5,10 @@ import pytest
 from scipy.io import wavfile
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.prepared import prepare
 
 VARIANTS = ("distinct_variance", "two_same_variance", "same_variance", "non_orthogonal")
 ROTATION = [[0.5, 0, 0.866025], [-0.612372, 0.707107, 0.353553], [-0.612372, -0.707107, 0.353553]]
@@ -108,3 +110,23 @@ def test_planted_truth_is_withheld_where_standardising_tilts_it():
     assert tilted.truth.filters is None and tilted.truth.sources.shape == (500, 12)
     with pytest.raises(InputError, match=r"data\.k=12 sources do not fit into data\.p=5"):
         build(DataConfig(name="planted", p=5))
+
+
+@pytest.mark.parametrize("standardise", ["none", "feature"])
+@pytest.mark.parametrize("whiten", ["none", "pca"])
+@pytest.mark.parametrize("name", ["planted", "points", "signals", "prepared"])
+def test_one_rule_says_which_truth_still_holds(name, standardise, whiten, tmp_path):
+    """Scaled or whitened rows have other directions; the sources are the same rows' wherever they are kept."""
+    options = {"n": 300, "standardise": standardise, "whiten": whiten, "half": "odd"}
+    if name == "prepared":
+        path = prepare(DataConfig(name="planted", n=300), tmp_path / "p.h5")
+        source = build(DataConfig(name="prepared", path=str(path), **{**options, "n": None}))
+    else:
+        source = build(DataConfig(name=name, **options))
+    turned = standardise != "none" or whiten != "none"
+    assert (source.truth.filters is None) == turned
+    assert source.truth.sources.shape[0] == source.n == 150
+    if turned:
+        assert source.truth.kind == "sources"
+    values = evaluate_solution(source.principal_axes()[1][:, :2], np.ones(2), None, source)
+    assert 0 < values["mcc"] <= 1

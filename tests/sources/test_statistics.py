@@ -147,3 +147,11 @@ def test_values_beyond_float32_are_refused_without_warnings(size, words):
     moments = block_moments(np.array([[1.0, size], [2.0, -size]]), diagonal=True)
     with pytest.raises(InputError, match=f"feature 1, counted from 0, are {words}"):
         standardisation(moments.mean, moments.second, "feature", None, 0.0)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-7, 1.0, 1e7, 1e12])
+def test_data_that_are_only_centred_keep_their_directions_in_any_unit(size):
+    x = np.random.default_rng(0).normal(size=(200, 3)) * [1, 2, 3]
+    scale, _ = standardisation(x.mean(axis=0) * size, x.var(axis=0) * size**2, "none", None, 0.0)
+    assert (np.ptp(scale) == 0 and 0.1 < size / scale[0] < 10) or scale[0] == 1
+    assert (scale[0] == 1) == (1e-8 < size < 1e8)

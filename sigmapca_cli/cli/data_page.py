@@ -1,0 +1,138 @@
+"""What `sigmapca data FILE` prints: the page that is read before the first run."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+MOST_COLUMNS, SOME_COLUMNS = 40, 12
+FEW = 12  # columns without names that are listed all the same
+MOST_EIGENVALUES = 32
+# Said elsewhere on the page, or for programs only.
+UNLISTED = (
+    "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
+    "size_float32_bytes", "advice", "labels", "rising", "components_then",
+)  # fmt: skip
+
+
+def page(facts: dict[str, Any]) -> list[str]:
+    """The lines of the page."""
+    columns = facts.get("columns") or []
+    named = any(not column["name"].startswith("feature ") for column in columns)
+    listed = bool(columns) and (named or len(columns) <= FEW)
+    in_columns = ("mean", "scale", "kurtosis_features") if listed else ()
+    lines = [
+        line(name, value_text(value)[:16] if name == "hash" else value_text(value))
+        for name, value in facts.items()
+        if name not in (*UNLISTED, *in_columns) and value is not None
+    ]
+    if facts["size_float32_bytes"] > 1e6:
+        lines.append(line("memory", f"{facts['size_float32_bytes'] / 1e6:.3g} MB as float32"))
+    lines += [line(name, text) for name, text in findings(facts)]
+    if listed:
+        lines += ["", *column_lines(columns)]
+    if facts.get("command"):
+        lines += ["", "next:", f"  {facts['command']}"]
+    return lines
+
+
+def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a person has to decide, with a name each."""
+    from sigmapca_cli.sources.table import override
+
+    if facts.get("left_out"):
+        yield "left out", ", ".join(f"{name} ({kind})" for name, kind in facts["left_out"].items())
+    if "columns" in facts:
+        yield "missing values", missing_text(facts)
+    if "components" in facts:
+        yield "components", rules(facts["components"])
+        if facts.get("components_then"):
+            yield "components then", f"{rules(facts['components_then'])}, by the command below"
+        for text in facts["outliers"][:3] or ["none: no few rows own a component"]:
+            yield "outliers", text
+    if facts.get("scales"):
+        yield "scales", facts["scales"]
+    if few := facts.get("labels", [])[:4]:
+        text = "only a few whole numbers: a class or label is left out by"
+        yield "labels?", f"{', '.join(few)}: {text} {override('drop', few)}"
+    if rising := facts.get("rising", [])[:4]:
+        text = "rises from row to row: what counts or dates the rows is left out by"
+        yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
+    yield "advice", facts["advice"]
+
+
+def line(name: str, text: str) -> str:
+    """A fact with its name."""
+    return f"{name.replace('_', ' '):<20} {text}"
+
+
+def missing_text(facts: dict[str, Any]) -> str:
+    """How many values are missing, and in how many rows."""
+    if not facts.get("missing_values"):
+        return "none"
+    return f"{facts['missing_values']} in {facts['missing_rows']} of {facts['samples']} rows (here filled by the mean)"
+
+
+def rules(found: dict[str, Any]) -> str:
+    """How many components by each rule."""
+    shares = ", ".join(f"{found[share]} for {share}" for share in ("90 %", "95 %", "99 %"))
+    return f"{shares} of the variance; MDL {found['mdl']}, MLE {found['mle']}, broken stick {found['broken_stick']}"
+
+
+def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
+    """A table, one row a column."""
+    from sigmapca_cli.cli.opening import tabulated
+
+    shown = len(columns) if len(columns) <= MOST_COLUMNS else SOME_COLUMNS
+    units = any(column["unit"] for column in columns)
+    missing = any(column["missing"] for column in columns)
+    numbers = ("mean", "std", "min", "max", "kurtosis")
+    header = ["column", *(["unit"] if units else []), "kind", *numbers, *(["missing"] if missing else [])]
+    rows = [
+        [
+            column["name"][:32],
+            *([column["unit"]] if units else []),
+            column["kind"],
+            *(f"{column[name]:.4g}" for name in numbers),
+            *([str(column["missing"])] if missing else []),
+        ]
+        for column in columns[:shown]
+    ]
+    more = len(columns) - shown
+    return [
+        *tabulated(header, rows).splitlines(),
+        *([f"… and {more} more columns: --json has all"] if more > 0 else []),
+    ]
+
+
+def component_lines(facts: dict[str, Any]) -> list[str]:
+    """Eigenvalues with their shares, and what each rule says of k."""
+    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.errors import InputError
+
+    if "components" not in facts:
+        raise InputError(
+            "these data have no eigenvalues to show: too many features, or all of them are constant"
+        )
+    found = facts["components"]
+    values = found["eigenvalues"]
+    total = sum(values)
+    rows, so_far = [], 0.0
+    for i, value in enumerate(values[:MOST_EIGENVALUES], start=1):
+        so_far += value
+        rows.append([str(i), f"{value:.5g}", f"{100 * value / total:.2f} %", f"{100 * so_far / total:.2f} %"])
+    lines = tabulated(["component", "eigenvalue", "share", "so far"], rows).splitlines()
+    if len(values) > MOST_EIGENVALUES:
+        lines.append(f"… and {len(values) - MOST_EIGENVALUES} more")
+    words = {"mdl": "least description length", "mle": "Minka's evidence", "broken_stick": "broken stick"}
+    lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %"))]
+    return lines + [f"k={found[rule]:<6} {text}" for rule, text in words.items()]
+
+
+def value_text(value: Any) -> str:
+    """A fact as one short text."""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, dict):  # five quantiles have to fit a line
+        return "  ".join(f"{name} {inner:.3g}" for name, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return " × ".join(map(str, value))
+    return str(value)

@@ -1,0 +1,99 @@
+"""How many components: a number, a share of the variance, or by a criterion that weighs them against the noise."""
+
+from math import lgamma, log, pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.sources.statistics import Array, rank_of
+
+DEFAULT = 32
+WORDS = ("auto", "all", "mdl", "mle")
+
+
+def count_of(k: Any, values: NDArray[Any], n: int) -> int:
+    """The number of components that `k` means for eigenvalues (p,), decreasing, of the covariance of n rows.
+
+    A whole number is itself. A share between 0 and 1: the fewest components that explain more than it, as in
+    scikit-learn. "all": the numerical rank. "auto": 32, or the rank where that is less. "mdl", "mle": see below.
+    """
+    if isinstance(k, int):
+        return k
+    rank = max(1, min(rank_of(values), n - 1))
+    if isinstance(k, float):
+        return by_share(values, k)
+    if k == "mdl":
+        return by_mdl(values[:rank], n)
+    if k == "mle":
+        return min(by_mle(values, n), rank)
+    return min(DEFAULT, rank) if k == "auto" else rank
+
+
+def by_share(values: Array, share: float) -> int:
+    """The fewest leading components with more than this share of the total variance."""
+    positive = np.maximum(values, 0.0)
+    total = positive.sum()
+    if total <= 0:
+        return 1
+    return min(int(np.searchsorted(np.cumsum(positive) / total, share, side="right")) + 1, len(values))
+
+
+def by_mdl(values: Array, n: int) -> int:
+    """The least description length of k components above white noise, for real Gaussian data; at least 1.
+
+    MDL(k) = −(n/2)(p − k) log(G/A) + (1/4) k (2p − k + 1) log n, with G and A the geometric and arithmetic mean of the
+    p − k smallest eigenvalues. Source: Wax and Kailath (1985), the free parameters counted for real data.
+    """
+    p = len(values)
+    if p < 2:
+        return p
+    k = np.arange(p)
+    left = p - k
+    logs = np.cumsum(np.log(values)[::-1])[::-1] / left
+    means = np.cumsum(values[::-1])[::-1] / left
+    length = -n / 2 * left * (logs - np.log(means)) + k * (2 * p - k + 1) / 4 * log(n)
+    return max(1, int(length.argmin()))
+
+
+def by_mle(values: Array, n: int) -> int:
+    """The most probable dimension of probabilistic PCA, by Minka's approximation to its evidence; 1 … p − 1.
+
+    Source: Minka (2000), eqs 30–31, as scikit-learn's PCA(n_components="mle") has it, with thresholds that scale with
+    the data.
+    """
+    p = len(values)
+    if p < 2:
+        return p
+    values = np.maximum(values, 0.0) / values[0]
+    evidence = [_evidence(values, k, n) for k in range(1, p)]
+    return 1 + int(np.argmax(evidence))
+
+
+def _evidence(values: Array, k: int, n: int) -> float:
+    """Log evidence of k components, up to a constant."""
+    p = len(values)
+    if values[k - 1] < 1e-15:
+        return -np.inf
+    free = np.arange(p, p - k, -1) / 2
+    prior = -k * log(2) + sum(lgamma(half) - half * log(pi) for half in free.tolist())
+    noise = max(float(values[k:].mean()), 1e-15)
+    fit = -n / 2 * (float(np.log(values[:k]).sum()) + (p - k) * log(noise))
+    m = p * k - k * (k + 1) / 2
+    shrunk = np.concatenate([values[:k], np.full(p - k, noise)])
+    i, j = np.triu_indices(p, 1)
+    i, j = i[i < k], j[i < k]
+    gaps = (values[i] - values[j]) * (1 / shrunk[j] - 1 / shrunk[i])
+    # Equal eigenvalues would make the approximation infinite.
+    curvature = float(np.log(np.maximum(gaps, 1e-300)).sum()) + len(i) * log(n)
+    return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
+
+
+def by_broken_stick(values: Array) -> int:
+    """How many leading components exceed the pieces of a stick broken at random: b_i = (1/p) Σ_{j ≥ i} 1/j."""
+    p, total = len(values), values.sum()
+    if total <= 0:
+        return 0
+    pieces = np.cumsum(1 / np.arange(p, 0, -1))[::-1] / p
+    above = values / total > pieces
+    return p if above.all() else int(above.argmin())

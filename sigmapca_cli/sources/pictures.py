@@ -1,0 +1,214 @@
+"""One picture of a file: what it is before it is decoded, and its pixels as a viewer would show them."""
+
+import contextlib
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import reason
+
+ORIENTATION = 0x0112
+TURNED = (5, 6, 7, 8)  # orientations that exchange rows and columns
+BYTES, WORDS, WIDE = 8, 16, 32
+LONG_SECONDS = 10.0  # decoding that takes longer is announced
+MEASURED_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a file: rows and columns as shown, whether it has colours, and its bits."""
+
+    path: Path
+    page: int
+    rows: int
+    cols: int
+    coloured: bool
+    bits: int  # 8, 16, or 32 for signed, 32-bit and floating point pixels, which have no known range
+
+    @property
+    def named(self) -> str:
+        """The file, and the page where there are several."""
+        return f"{self.path}, page {self.page + 1}," if self.page else str(self.path)
+
+
+@contextmanager
+def opened(path: Path, most: int | None) -> Iterator[Any]:
+    """The file by Pillow, its pixels not decoded; `most` pixels are let in, by default as many as Pillow lets."""
+    from PIL import Image
+
+    before = Image.MAX_IMAGE_PIXELS
+    try:
+        # Pillow refuses twice its limit, and prints two lines from the limit on.
+        Image.MAX_IMAGE_PIXELS = before if most is None else max(most // 2, 1)
+        with warnings.catch_warnings(), contextlib.ExitStack() as stack:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            try:
+                # Of a file known by name Pillow maps uncompressed TIFFs, with the wrong width where they are turned.
+                image = stack.enter_context(Image.open(stack.enter_context(path.open("rb"))))
+            except Image.DecompressionBombError:
+                raise too_large(path, most or 2 * (before or 0)) from None
+            except Exception as error:  # Pillow's decoders raise many types
+                raise InputError(
+                    f"{path} is not a readable image ({reason(error)}): remove or replace it"
+                ) from None
+            yield image
+    finally:
+        Image.MAX_IMAGE_PIXELS = before
+
+
+def too_large(path: Path, most: int) -> InputError:
+    """A picture beyond the limit is whole, and may be meant."""
+    return InputError(
+        f"{path} has more than {most / 1e6:.0f} megapixels: if you trust it, data.max_pixels=NUMBER lets it in"
+    )
+
+
+def pictures_of(path: Path, cfg: Any) -> list[Picture]:
+    """The pictures of a file, from its headers: a page of a TIFF is one each. InputError for what is no image."""
+    with opened(path, cfg.max_pixels) as image:
+        found: list[Picture] = []
+        try:
+            pages = getattr(image, "n_frames", 1) if image.format == "TIFF" and cfg.recognise else 1
+            for page in range(pages):
+                image.seek(page)
+                found.append(_header(path, page, image, cfg))
+        except Exception as error:  # Pillow's decoders raise many types
+            where = f"{path}, page {len(found) + 1}," if found else str(path)
+            what = f"{where} is truncated or damaged ({reason(error)}): remove or replace it"
+            raise InputError(what) from None
+        return found
+
+
+def _header(path: Path, page: int, image: Any, cfg: Any) -> Picture:
+    cols, rows = image.size
+    if image.format != "TIFF" and cfg.recognise and _orientation(image) in TURNED:
+        rows, cols = cols, rows  # Pillow turns a TIFF itself
+    coloured = image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;16")
+    return Picture(path, page, rows, cols, coloured, _bits(image))
+
+
+def _orientation(image: Any) -> int:
+    """How the camera was held, 1 for upright; 1 too where the note is damaged."""
+    try:
+        return int(image.getexif().get(ORIENTATION, 1))
+    except Exception:  # a broken note does not make the picture unreadable
+        return 1
+
+
+def _bits(image: Any) -> int:
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
+        return WORDS
+    return WIDE if image.mode in ("I", "F") else BYTES
+
+
+def decode(picture: Picture, coloured: bool, bits: int, cfg: Any) -> NDArray:
+    """Pixels (rows, cols, 3 or 1), upright: uint8, uint16 where every picture has 16 bits, float32 for wide ones.
+
+    Transparent pixels are blended with black, as zero padding is black.
+    """
+    from PIL import ImageOps
+
+    with opened(picture.path, cfg.max_pixels) as image:
+        try:
+            image.seek(picture.page)
+            if cfg.recognise and image.format != "TIFF":
+                ImageOps.exif_transpose(image, in_place=True)
+            pixels = _pixels(image, coloured, bits, cfg.recognise)
+        except InputError:
+            raise
+        except Exception as error:  # Pillow's decoders raise many types
+            if type(error).__name__ == "DecompressionBombError":
+                raise too_large(picture.path, cfg.max_pixels or 0) from None
+            what = f"{picture.named} is truncated or damaged ({reason(error)}): remove or replace it"
+            raise InputError(what) from None
+    if pixels.shape[:2] != (picture.rows, picture.cols):
+        raise InputError(f"{picture.named} is not as large as its header says: remove or replace it")
+    if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
+        raise InputError(f"{picture.named} has pixels that are NaN or infinite: mend or remove it")
+    return pixels
+
+
+def _pixels(image: Any, coloured: bool, bits: int, blend: bool) -> NDArray:
+    if bits == WIDE:
+        return np.asarray(image).astype(np.float32)[..., None]
+    if bits == WORDS:
+        return np.asarray(image).astype(np.uint16)[..., None]
+    if _bits(image) == WORDS:
+        pixels = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[..., None]
+        return np.repeat(pixels, 3, axis=2) if coloured else pixels
+    if blend and image.has_transparency_data:
+        image = _on_black(image.convert("RGBA"))
+    pixels = np.asarray(image.convert("RGB" if coloured else "L"))
+    return pixels.reshape(*pixels.shape[:2], -1)
+
+
+def _on_black(image: Any) -> Any:
+    from PIL import Image
+
+    black = Image.new("RGBA", image.size, (0, 0, 0, 255))
+    return Image.alpha_composite(black, image).convert("RGB")
+
+
+def common_bits(pictures: Sequence[Picture]) -> int:
+    """The bits all are decoded to; InputError where pixels of no known range stand beside others."""
+    wide = [p for p in pictures if p.bits == WIDE]
+    if wide and len(wide) < len(pictures):
+        other = next(p for p in pictures if p.bits != WIDE)
+        raise InputError(
+            f"{wide[0].named} has signed, 32-bit or floating point pixels, {other.named} has {other.bits} bits: "
+            "convert them to one type"
+        )
+    return min(p.bits for p in pictures)
+
+
+def announced(pictures: Sequence[Picture]) -> Iterator[Picture]:
+    """The pictures one by one; after two seconds it is said how long all will take, if that is long, with a bar."""
+    began, bar = time.monotonic(), None
+    total = sum(p.rows * p.cols for p in pictures)
+    done, told = 0, False
+    try:
+        for number, picture in enumerate(pictures):
+            yield picture
+            done += picture.rows * picture.cols
+            spent = time.monotonic() - began
+            if not told and spent > MEASURED_SECONDS:
+                told, left = True, spent * (total - done) / max(done, 1)
+                if left > LONG_SECONDS:
+                    text = "%d pictures to decode: about %s to go"
+                    logging.getLogger("sigmapca").warning(text, len(pictures) - number - 1, in_words(left))
+                    bar = _bar(total)
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=done)
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def in_words(seconds: float) -> str:
+    """40 s, 4 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _bar(total: int) -> Any:
+    """A bar on standard error where that is a terminal, else None."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+    bar = Progress(BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    bar.add_task("decoding", total=total)
+    bar.start()
+    return bar

@@ -1,0 +1,152 @@
+"""Missing values and outliers of a matrix, as data.missing and data.clip ask: before anything is computed from it."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.table import WordColumns, override, shown_name
+
+BLOCK = 1 << 22  # values
+QUANTILE_ROWS = 100_000
+Matrix = NDArray | RowFile
+
+
+@dataclass
+class Repaired:
+    """The matrix that is used, and what was done to it."""
+
+    matrix: Any
+    kept: NDArray[np.int64] | None = None  # rows of the file that are left; None: all
+    facts: dict[str, int | float | str] = field(default_factory=dict)  # for the run's attributes
+    incomplete: NDArray[np.bool_] | None = None  # rows in which missing values were filled
+    by_column: NDArray[np.int64] | None = None  # (p,) missing values, where there are any
+    bounds: NDArray[np.float64] | None = None  # (2, p) least and greatest value of each column after clipping
+
+
+def repaired(
+    matrix: Matrix, missing: str, clip: float | None, where: object, names: Any = None, fill: Any = None
+) -> Repaired:
+    """Rows (n, p) without missing values, then clipped. NaN is missing; infinity is an error, found elsewhere.
+
+    `fill` (p,) stands in for the means of the columns, where those of other data are to be used.
+    """
+    found = Repaired(matrix)
+    if missing != "refuse" and matrix.dtype.kind == "f":
+        _without_missing(found, missing, where, names, fill)
+    if clip:
+        _clipped(found, clip, where)
+    return found
+
+
+def blocks(matrix: Matrix) -> Iterator[tuple[int, NDArray]]:
+    """(first row, rows) of the whole matrix."""
+    step = max(1, BLOCK // matrix.shape[1])
+    for start in range(0, len(matrix), step):
+        stop = min(start + step, len(matrix))
+        yield start, matrix[start:stop] if isinstance(matrix, np.ndarray) else matrix.block(start, stop)
+
+
+def rewritten(matrix: Matrix, rows: int, function: Callable[[int, NDArray], NDArray]) -> Matrix:
+    """`function` of each block (first row, rows), where the matrix was: in memory, or in a file."""
+    if isinstance(matrix, np.ndarray):
+        return np.concatenate([function(start, block) for start, block in blocks(matrix)])
+    out, place = RowFile.scratch((rows, matrix.shape[1]), np.dtype(np.float64)), 0
+    for start, block in blocks(matrix):
+        changed = function(start, block)
+        if len(changed):
+            out.write(place, changed)
+        place += len(changed)
+    return out
+
+
+def _without_missing(found: Repaired, missing: str, where: object, names: Any, fill: Any) -> None:
+    matrix = found.matrix
+    count, total, present, whole = 0, np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], np.int64), []
+    for _, block in blocks(matrix):
+        bad = np.isnan(block)
+        count += int(bad.sum())
+        total += np.where(bad, 0.0, block).sum(axis=0, dtype=np.float64)
+        present += (~bad).sum(axis=0)
+        whole.append(~bad.any(axis=1))
+    if not count:
+        return
+    complete = np.concatenate(whole)
+    rows = int((~complete).sum())
+    if fill is None and len(empty := np.flatnonzero(present == 0)):
+        called: list[str | int] = [int(i) if names is None else names[i] for i in empty]
+        raise WordColumns(
+            f"{where}: column {shown_name(called[0])} has no value at all: "
+            f"leave it out with {override('drop', called)}",
+            called,
+            ["empty"] * len(called),
+        )
+    found.by_column = len(matrix) - present
+    found.facts = {"missing_values": count, "missing_rows": rows, "missing": missing}
+    text = f"{where}: {count} missing value{'s' * (count > 1)} in {rows} of {len(matrix)} rows"
+    if missing == "drop":
+        if rows > len(matrix) - 2:
+            raise InputError(
+                f"{text}: data.missing=drop would leave {len(matrix) - rows} rows; use data.missing=mean"
+            )
+        found.kept = np.flatnonzero(complete)
+        found.matrix = rewritten(matrix, len(found.kept), lambda i, b: b[complete[i : i + len(b)]])
+        text += "; those rows are left out"
+    elif missing == "ppca":
+        text += _by_ppca(found, where)
+        found.incomplete = ~complete
+    else:
+        means = total / present if fill is None else np.asarray(fill)
+        found.incomplete = ~complete
+        found.matrix = rewritten(
+            matrix, len(matrix), lambda i, b: np.where(np.isnan(b), means.astype(b.dtype), b)
+        )
+        text += "; the mean of the column stands in for each"
+    if fill is None:  # else whoever asked says what becomes of them
+        logging.getLogger("sigmapca").warning("%s", text)
+
+
+def _by_ppca(found: Repaired, where: object) -> str:
+    """Fill by expectation; what is said of it."""
+    from sigmapca_cli.sources.imputation import by_ppca
+
+    if not isinstance(found.matrix, np.ndarray):
+        raise InputError(
+            f"{where}: data.missing=ppca holds the data in memory, these are too large; use mean or drop"
+        )
+    if np.isinf(found.matrix).any():
+        return ""  # refused by what comes next, with the place
+    found.matrix, k, iterations = by_ppca(found.matrix)
+    found.facts |= {"missing_components": k, "missing_iterations": iterations}
+    return f"; their expectation under probabilistic PCA of {k} components stands in for each"
+
+
+def _clipped(found: Repaired, clip: float, where: object) -> None:
+    """Each column to its quantiles `clip` and 1 − clip (winsorised); of large data, those of 100,000 spread rows."""
+    matrix = found.matrix
+    if isinstance(matrix, np.ndarray):
+        sample = matrix
+    else:
+        sample = matrix.gather(np.unique(np.linspace(0, len(matrix) - 1, QUANTILE_ROWS).astype(np.int64)))
+    if not np.isfinite(sample).all():
+        return  # refused by what comes next, with the place
+    bounds = np.quantile(sample, [clip, 1 - clip], axis=0)
+    changed = 0
+
+    def within(_: int, block: NDArray) -> NDArray:
+        nonlocal changed
+        out = np.clip(block.astype(np.float64), *bounds)
+        changed += int((out != block).sum())
+        return out
+
+    found.matrix = rewritten(matrix, len(matrix), within)
+    found.bounds = bounds
+    found.facts |= {"clip": clip, "clipped_values": changed}
+    logging.getLogger("sigmapca").info(
+        "%s: %d values clipped to the quantiles of their column", where, changed
+    )

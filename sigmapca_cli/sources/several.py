@@ -1,0 +1,94 @@
+"""Several files as one matrix: a list, a pattern, or a folder of parts."""
+
+import glob
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.repair import blocks
+from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.table import Table, listed
+
+PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")
+MEMORY_LIMIT = 256 << 20
+
+
+def files_of(path: str | Sequence[str]) -> list[Path]:
+    """The files that data.path means, in order; numbers in their names count as numbers."""
+    if not isinstance(path, str):
+        return [file for one in path for file in files_of(one)]
+    found = Path(path).expanduser()
+    if not found.exists() and glob.has_magic(path):
+        files = sorted((Path(name) for name in glob.glob(str(found), recursive=True)), key=natural)
+        files = [file for file in files if not file.name.startswith(".")]
+        if not files:
+            raise InputError(f"data.path={path}: no file fits this pattern")
+        return files
+    place = existing(path, "a matrix")
+    return parts_of(place) if place.is_dir() else [place]
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The parts in a folder, as Spark and Dask write them; the folder itself where it holds none."""
+    files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
+    kinds = {f.suffix.lower() for f in files} & set(PARTS)
+    if len(kinds) > 1:
+        shown = ", ".join(sorted(kinds))
+        raise InputError(
+            f"{folder} holds files of several kinds ({shown}): give a pattern such as '{folder}/*.csv'"
+        )
+    return sorted((f for f in files if f.suffix.lower() in kinds), key=natural) or [folder]
+
+
+def natural(path: Path) -> list[tuple[int, int | str]]:
+    """Sorts part-2 before part-10."""
+    return [
+        (0, int(piece)) if piece.isdecimal() else (1, piece)
+        for piece in re.split(r"(\d+)", str(path))
+        if piece
+    ]
+
+
+def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
+    """The rows of all tables; columns are put in the order of the first one's names. InputError where they differ."""
+    first = tables[0]
+    for table, path in zip(tables, paths, strict=True):
+        _agree(first, table, paths[0], path)
+    rows = sum(len(table.data) for table in tables)
+    dtype = np.result_type(*(table.data.dtype for table in tables))
+    starts = np.cumsum([0, *(len(table.data) for table in tables)])
+    data: NDArray | RowFile
+    if rows * first.data.shape[1] * dtype.itemsize <= MEMORY_LIMIT:
+        data = np.concatenate([block for table in tables for _, block in blocks(table.data)]).astype(
+            dtype, copy=False
+        )
+    else:
+        data = scratch = RowFile.scratch((rows, first.data.shape[1]), dtype)
+        for start, table in zip(starts, tables, strict=False):
+            for row, block in blocks(table.data):
+                scratch.write(int(start) + row, block)
+    notes = list(dict.fromkeys(note for table in tables for note in table.notes[:4]))
+    return Table(data, first.names, first.units, notes[:4])
+
+
+def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
+    """Refuse a table with other columns than the first; put the same columns into its order."""
+    if table.names is not None and first.names is not None and table.names != first.names:
+        missing = [name for name in first.names if name not in table.names]
+        more = [name for name in table.names if name not in first.names]
+        if missing or more:
+            what = f"has no column {listed(missing)}" if missing else f"has columns more: {listed(more)}"
+            raise InputError(f"{path} {what}, unlike {first_path}: choose the common ones with data.columns=")
+        order = [table.names.index(name) for name in first.names]
+        if isinstance(table.data, RowFile):
+            raise InputError(f"{path} has its columns in another order than {first_path}: write them alike")
+        table.data, table.names = table.data[:, order], first.names
+    if table.data.shape[1] != first.data.shape[1]:
+        raise InputError(
+            f"{path} has {table.data.shape[1]} columns, {first_path} has {first.data.shape[1]}: give files that agree"
+        )
