@@ -63,15 +63,21 @@ class OptimizerConfig:
 
 @dataclass
 class SolverConfig:
-    """Which way the solution is found: stochastic training, or Newton steps on the rotation group."""
+    """Which way the solution is found: stochastic training, Newton steps on the rotation group, or fourth moments."""
 
     name: str = "stochastic"
     tol: float = 1e-5
     max_iterations: int = 200
     polish: bool = False
+    lam: float = 0.1  # moments: weight of the fourth cumulants beside the variances
+    starts: int = 1  # moments: climbs, the further ones from random rotations
+    clip: float | None = None  # newton, moments: quantile of the row norms beyond which rows are drawn in
 
     def __post_init__(self) -> None:
-        choice("solver.name", self.name, ("stochastic", "newton"))
+        choice("solver.name", self.name, ("stochastic", "newton", "moments"))
+        within("solver.lam", self.lam, 0, open_low=True)
+        within("solver.starts", self.starts, 1, 10_000)
+        within("solver.clip", self.clip, 0.5, 1)
         within("solver.tol", self.tol, 0, open_low=True)
         within("solver.max_iterations", self.max_iterations, 1)
 
@@ -89,7 +95,7 @@ class CheckpointConfig:
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "init": ("pca", "orthogonal", "file"),
+    "init": ("pca", "orthogonal", "moments", "file"),
     "dtype": ("float32", "float64"),
     "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
@@ -110,7 +116,7 @@ class Config:
     batch_size: int = 128
     shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
-    init: str = "pca"  # pca, orthogonal, or file
+    init: str = "pca"  # pca, orthogonal, moments (the answer of solver=moments), or file
     init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
     dtype: str = "float32"
     precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)
@@ -149,9 +155,9 @@ class Config:
             if by_batch and self.solver.name == "stochastic":
                 # Centred on itself one row is zero: every loss would be 0 and nothing would be learned.
                 raise InputError("batch_size=1: one row has no variance; give at least 2")
-        if self.solver.name == "newton" and self.model.kind == "direct":
+        if self.solver.name != "stochastic" and self.model.kind == "direct":
             raise InputError(
-                f"solver=newton: model={self.model.name} has a solver of its own; leave solver out"
+                f"solver={self.solver.name}: model={self.model.name} has a solver of its own; leave solver out"
             )
         within("lr", self.lr, 0, open_low=True)
         within("threads", self.threads, 1, 4096)
@@ -177,7 +183,7 @@ VOLATILE = (
 )
 
 # Keys that are younger than some runs: at these values a configuration is the one that it was without them.
-YOUNGER = {"precision": "highest"}
+YOUNGER = {"precision": "highest", "solver.lam": 0.1, "solver.starts": 1, "solver.clip": None}
 
 GROUPS = (
     "model",

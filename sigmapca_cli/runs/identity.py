@@ -18,7 +18,6 @@ def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = No
     and 1.0 differ, as the typed schema makes one of them out of either. None takes the list that stands beside the
     schema.
     """
-    config = {key: value for key, value in config.items() if key not in YOUNGER or YOUNGER[key] != value}
     text = json.dumps(
         _without(config, VOLATILE if volatile is None else volatile, ""),
         sort_keys=True,
@@ -34,7 +33,7 @@ def _without(value: Any, volatile: Collection[str], prefix: str) -> Any:
         return {
             str(key): _without(item, volatile, f"{prefix}{key}.")
             for key, item in value.items()
-            if f"{prefix}{key}" not in volatile
+            if (name := f"{prefix}{key}") not in volatile and not (name in YOUNGER and YOUNGER[name] == item)
         }
     if isinstance(value, list | tuple):
         return [_without(item, (), "") for item in value]

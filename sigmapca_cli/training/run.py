@@ -179,6 +179,11 @@ def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
             f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
         )
+    if kind == "moments":
+        return (
+            f"not converged: {facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}; "
+            f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try init=orthogonal or another k"
+        )
     longer = f"steps={2 * cfg.steps}" if cfg.steps else f"epochs={2 * cfg.epochs:g}"
     moved = float(facts.get("filter_change", math.nan))
     settled = (
