@@ -52,6 +52,9 @@ class Certificate:
     n: int
     threshold: float
     level: float
+    lam: float | None = (
+        None  # λ of F for an answer of solver=moments: its curvature, then, not that of the main loss
+    )
 
     @property
     def identified(self) -> NDArray[np.bool_]:
@@ -192,7 +195,8 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
 
     The nonlinearity and a are those of the run, a per component where the run stored one for each. InputError
-    for models that have no nonlinearity with a score, or a second rotation.
+    for models that have no nonlinearity with a score, or a second rotation. For a run with solver=moments the curvature
+    is that of F (`fourth`).
     """
     if run.rotation is not None:
         raise InputError("a certificate is for nonlinear PCA; this run has a second rotation (linear ICA)")
@@ -205,6 +209,11 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
     W = np.asarray(run.filters, dtype=np.float64)
     Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
+    solver = run.config.get("solver", {})
+    if solver.get("name") == "moments":
+        from sigmapca_cli.evaluation.fourth import certify_fourth
+
+        return certify_fourth(Y, float(solver["lam"]), level)
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     return certify(Y, kind, derivative, a, level)
 

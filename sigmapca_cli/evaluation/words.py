@@ -109,11 +109,14 @@ def _shapes(certificate: Certificate, group: list[int]) -> str:
             if np.abs(kurtosis).max() < 1
             else f"have shapes that cancel ({_kurtosis(kurtosis)})"
         )
-    return f"have shapes that this a barely holds ({_kurtosis(kurtosis)})"
+    held = "this a barely holds" if certificate.lam is None else "barely hold them"
+    return f"have shapes that {held} ({_kurtosis(kurtosis)})"
 
 
 def _wrong(certificate: Certificate, group: list[int]) -> str:
     kurtosis = certificate.kurtosis[group]
+    if certificate.lam is not None:
+        return f"F rises as they are turned away ({_kurtosis(kurtosis)}): solve again, or with more rows"
     if (kurtosis > 0).all():
         advice = "a larger a (3 or more) suits heavy tails"
     elif (kurtosis < 0).all():

@@ -18,8 +18,9 @@ def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = No
     and 1.0 differ, as the typed schema makes one of them out of either. None takes the list that stands beside the
     schema.
     """
+    config = _without(config, VOLATILE if volatile is None else volatile, "")
     text = json.dumps(
-        _without(config, VOLATILE if volatile is None else volatile, ""),
+        config,
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -33,11 +34,16 @@ def _without(value: Any, volatile: Collection[str], prefix: str) -> Any:
         return {
             str(key): _without(item, volatile, f"{prefix}{key}.")
             for key, item in value.items()
-            if (name := f"{prefix}{key}") not in volatile and not (name in YOUNGER and YOUNGER[name] == item)
+            if f"{prefix}{key}" not in volatile and not _young(f"{prefix}{key}", item)
         }
     if isinstance(value, list | tuple):
         return [_without(item, (), "") for item in value]
     return value
+
+
+def _young(name: str, value: Any) -> bool:
+    """Whether this key came later than some runs and stands at the value that they had without it."""
+    return name in YOUNGER and YOUNGER[name] == value and type(YOUNGER[name]) is type(value)
 
 
 def find_by_hash(

@@ -115,11 +115,13 @@ def slopes_by_group(groups: Groups, point: Point, lam: float) -> Array:
     return np.stack([pack(one.T - one) for one in dG])
 
 
-def pair_curvature(groups: Groups, point: Point, lam: float) -> tuple[Array, Array]:
+def pair_curvature(
+    groups: Groups, point: Point, lam: float, *, variances: bool = True
+) -> tuple[Array, Array]:
     """(c, its standard error), (k, k): −d²F/dθ_ij² as one pair turns; 0 on the diagonal.
 
     c_ij = 4(C_ii − C_jj)² − 16C_ij² + 4λ(|κ_i| + |κ_j|) − 12λ(s_i + s_j)cum(y_i, y_i, y_j, y_j), less what the
-    difference of two equal variances adds on average.
+    difference of two equal variances adds on average. Without `variances` the first term is left out.
     """
     C, s, kappa = point.C, contrast.signs(point.kappa), np.abs(point.kappa)
     v, both = np.diag(C), s + s[:, None]
@@ -130,7 +132,7 @@ def pair_curvature(groups: Groups, point: Point, lam: float) -> tuple[Array, Arr
     drift = m[:, :, None] * groups.T + m[:, None, :] * groups.T.T
     mixed = dB - v[:, None] * dv[:, None, :] - v * dv[:, :, None] - 4 * C * dC - 2 * drift
     own = s * (np.einsum("gjj->gj", dB) - 6 * v * dv - 4 * groups.third * m)
-    apart, moved = v - v[:, None], dv[:, None, :] - dv[:, :, None]
+    apart, moved = variances * (v - v[:, None]), dv[:, None, :] - dv[:, :, None]
     change = (
         8 * apart * moved
         - 32 * C * dC
@@ -139,7 +141,7 @@ def pair_curvature(groups: Groups, point: Point, lam: float) -> tuple[Array, Arr
     )
     shared = all_B - np.outer(v, v) - 2 * C**2
     c = 4 * apart**2 - 16 * C**2 + 4 * lam * (kappa + kappa[:, None]) - 12 * lam * both * shared
-    c -= 4 * groups.error(moved) ** 2
+    c -= 4 * variances * groups.error(moved) ** 2
     off = 1 - np.eye(len(v))
     return c * off, groups.error(change) * off
 

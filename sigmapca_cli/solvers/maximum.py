@@ -120,6 +120,8 @@ def random_rotation(k: int, seed: int) -> Array:
 
 def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]:
     """How many starts ended in the highest answer; of the others, how much lower F is and how alike the filters."""
+    if len(ends) == 1:
+        return 1, []
     values = [history[-1][2] if history else -np.inf for _, _, history in ends]
     best = int(np.argmax(values))
     alike = [matched(ends[best][0], R) for R, _, _ in ends]

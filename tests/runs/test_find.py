@@ -121,6 +121,9 @@ def test_found_by_configuration(root: Path) -> None:
 def test_a_key_that_came_later_leaves_the_hash_of_earlier_runs_alone() -> None:
     assert config_hash({"k": 3, "precision": "highest"}) == config_hash({"k": 3})
     assert config_hash({"k": 3, "precision": "high"}) != config_hash({"k": 3})
+    young = {"name": "newton", "lam": 0.1, "starts": 1, "clip": None}
+    assert config_hash({"solver": young}) == config_hash({"solver": {"name": "newton"}})
+    assert config_hash({"solver": {**young, "lam": 0.2}}) != config_hash({"solver": young})
 
 
 def test_configuration_hash_sees_what_matters() -> None:
