@@ -108,7 +108,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class Config:
     """The resolved configuration of one run."""
 
-    a: Any = 4.0  # scale of the nonlinearity: a number > 0, or auto
+    a: Any = 4.0  # scale of the nonlinearity: a number > 0, auto, or inf (solver=newton)
     k: int = 32  # number of components
     seed: int = 0  # start and order of the rows
     epochs: float = 3.0  # passes over the data
@@ -155,6 +155,8 @@ class Config:
             if by_batch and self.solver.name == "stochastic":
                 # Centred on itself one row is zero: every loss would be 0 and nothing would be learned.
                 raise InputError("batch_size=1: one row has no variance; give at least 2")
+        if self.a == math.inf and self.solver.name != "newton":
+            raise InputError("a=inf: only solver=newton knows this limit; for solver=moments leave a out")
         if self.solver.name != "stochastic" and self.model.kind == "direct":
             raise InputError(
                 f"solver={self.solver.name}: model={self.model.name} has a solver of its own; leave solver out"
@@ -200,9 +202,11 @@ GROUPS = (
 
 
 def scale(value: Any) -> float | str:
-    """The knob `a`: a finite number above 0, or the word auto."""
+    """The knob `a`: a number above 0, inf for the limit that solver=newton knows, or the word auto."""
     if value == "auto":
         return "auto"
+    if value in ("inf", math.inf):
+        return math.inf
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

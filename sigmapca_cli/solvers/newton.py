@@ -76,9 +76,10 @@ def solve(
     """Solve S(R) = 0 for the main loss on the components Y.
 
     Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums
-    of blocks in float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the
-    identity (the PCA solution). tol bounds the relative residual on all rows. Non-convergence is reported in
-    the result, never raised. Raises InputError for unusable data or settings. Source: docs/solver.md.
+    of blocks in float64). a: a number, one per component, "auto", or inf (φ = z³, the limit). start (k, k):
+    orthogonal, default the identity (the PCA solution). tol bounds the relative residual on all rows.
+    Non-convergence is reported in the result, never raised. Raises InputError for unusable data or settings.
+    Source: docs/solver.md.
     """
     score = lookup(nonlinearity, derivative)
     rows = checked_rows(Y, k)
