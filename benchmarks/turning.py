@@ -2,10 +2,10 @@
 
     SIGMAPCA_DATA=data python benchmarks/turning.py [a]
 
-The even half of 500 CIFAR-10 images, k = 32, 25,000 rows, from PCA. The flow θ′ = −S/D is followed in small steps, 800
-with δ always that of the rotation, where it climbs no function, then 3,200 more in three ways: δ held, so that it climbs
-J(·; δ); δ following slowly; δ following at once. Columns: the step; max |S| with the δ in use and with its own, relative;
-how far δ is from its own; how far the pair that went farthest has turned, radians.
+The even half of 500 CIFAR-10 images, k = 32, 25,000 rows, from PCA. The flow θ′ = −S/D is followed in small steps,
+800 with δ always that of the rotation, where it climbs no function, then 3,200 more in three ways: δ held, so that it
+climbs J(·; δ); δ following slowly; δ following at once. Columns: the step; max |S| with the δ in use and with its own,
+relative; how far δ is from its own; how far the pair that went farthest has turned, radians.
 """
 
 from __future__ import annotations

@@ -69,13 +69,15 @@ class SolverConfig:
     tol: float = 1e-5
     max_iterations: int = 200
     polish: bool = False
-    lam: float = 0.1  # moments: weight of the fourth cumulants beside the variances
+    lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
     starts: int = 1  # moments: climbs, the further ones from random rotations
     clip: float | None = None  # newton, moments: quantile of the row norms beyond which rows are drawn in
 
     def __post_init__(self) -> None:
         choice("solver.name", self.name, ("stochastic", "newton", "moments"))
-        within("solver.lam", self.lam, 0, open_low=True)
+        self.lam = scale(self.lam, "solver.lam")
+        if self.lam == math.inf:
+            raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
         within("solver.starts", self.starts, 1, 10_000)
         within("solver.clip", self.clip, 0.5, 1)
         within("solver.tol", self.tol, 0, open_low=True)
@@ -201,8 +203,8 @@ GROUPS = (
 )
 
 
-def scale(value: Any) -> float | str:
-    """The knob `a`: a number above 0, inf for the limit that solver=newton knows, or the word auto."""
+def scale(value: Any, name: str = "a") -> float | str:
+    """The knobs a and solver.lam: a number above 0, inf (for the limit of a), or the word auto."""
     if value == "auto":
         return "auto"
     if value in ("inf", math.inf):
@@ -210,8 +212,8 @@ def scale(value: Any) -> float | str:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"a={str(value)[:40]}: must be a number > 0, or auto") from None
-    within("a", number, 0, open_low=True)
+        raise InputError(f"{name}={str(value)[:40]}: must be a number > 0, or auto") from None
+    within(name, number, 0, open_low=True)
     return number
 
 

@@ -213,7 +213,7 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     if solver.get("name") == "moments":
         from sigmapca_cli.evaluation.fourth import certify_fourth
 
-        return certify_fourth(Y, float(solver["lam"]), level)
+        return certify_fourth(Y, float(run.evaluation["lam"]), level)
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     return certify(Y, kind, derivative, a, level)
 

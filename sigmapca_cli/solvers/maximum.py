@@ -86,11 +86,8 @@ def maximise(
     """
     if not (np.isfinite(lam) and lam > 0):
         raise InputError(f"solver.lam={lam:g}: must be a finite number > 0")
-    rows = checked_rows(Y, None, "moments")
-    rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
+    rows, size = scaled(Y)
     R = checked_start(start, rows.shape[1])
-    size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
-    rows = (rows / size).astype(rows.dtype)  # one scale for all: F keeps its maxima, and powers stay in range
     history: list[Step] = []
     with on_threads(threads):
         view, *later = views(rows, tensor)
@@ -112,6 +109,14 @@ def maximise(
     return result
 
 
+def scaled(Y: Array) -> tuple[Array, float]:
+    """Rows of Y centred and divided by one scale, and that scale: F keeps its maxima, and powers stay in range."""
+    rows = checked_rows(Y, None, "moments")
+    rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
+    size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
+    return (rows / size).astype(rows.dtype), size
+
+
 def random_rotation(k: int, seed: int) -> Array:
     """A uniformly random orthogonal matrix (k, k)."""
     Q, T = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((k, k)))
@@ -124,7 +129,7 @@ def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]
         return 1, []
     values = [history[-1][2] if history else -np.inf for _, _, history in ends]
     best = int(np.argmax(values))
-    alike = [matched(ends[best][0], R) for R, _, _ in ends]
+    alike = [float(matches(ends[best][0], R).mean()) for R, _, _ in ends]
     others = [i for i, cosine in enumerate(alike) if cosine < SAME]
     if not others:
         return len(ends), []
@@ -136,12 +141,12 @@ def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]
     ]
 
 
-def matched(R: Array, S: Array) -> float:
-    """Mean |cos| between the columns of two rotations, best assignment."""
+def matches(R: Array, S: Array) -> Array:
+    """(k,): |cos| between the unit columns of R and those of S that are matched to them, best assignment."""
     from scipy.optimize import linear_sum_assignment
 
     cosine = np.abs(R.T @ S)
-    return float(cosine[linear_sum_assignment(-cosine)].mean())
+    return np.asarray(cosine[linear_sum_assignment(-cosine)])
 
 
 def views(rows: Array, tensor: int) -> list[View]:

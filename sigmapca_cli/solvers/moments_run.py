@@ -10,6 +10,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
+from sigmapca_cli.solvers.path import chosen_lam
 from sigmapca_cli.solvers.run import Facts, nearest_rotation, project
 from sigmapca_cli.sources.base import Source
 
@@ -49,7 +50,7 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
 def moments_fit(
     source: Source,
     k: int,
-    lam: float = LAMBDA,
+    lam: float | str = LAMBDA,
     *,
     whiten: bool = False,
     start: Array | None = None,
@@ -62,9 +63,10 @@ def moments_fit(
 ) -> tuple[Solution, Facts]:
     """W = P·R with the greatest F found: from the principal axes, from filters start (p, k), or by seed.
 
-    whiten: linear ICA; the components of unit variance leave Σσ⁴ constant, and the sum of |cumulants| decides.
-    starts: so many climbs, the further ones from random rotations. clip: quantile of the row norms beyond which rows
-    are drawn in. Rows are streamed once, into one float32 (n, k) matrix.
+    lam: λ of F, or "auto": the one at which two halves of the rows agree best. whiten: linear ICA; the components of
+    unit variance leave Σσ⁴ constant, and the sum of |cumulants| decides. starts: so many climbs, the further ones from
+    random rotations. clip: quantile of the row norms beyond which rows are drawn in. Rows are streamed once, into one
+    float32 (n, k) matrix.
     """
     P, Y, C, notes = project(source, k, clip)
     R = random_rotation(k, seed) if start is None and seed is not None else None
@@ -72,6 +74,9 @@ def moments_fit(
         R = nearest_rotation(P, start)
     if whiten:
         Y = (Y / Y.std(0, dtype=np.float64)).astype(Y.dtype)
+    if isinstance(lam, str):
+        lam, agreement = chosen_lam(Y)
+        log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)
     result = maximise(Y, lam, start=R, starts=starts, tol=tol, max_iter=max_iter, threads=threads)
     for note in notes + result.notes:
         log.warning("solver moments: %s", note)
@@ -87,6 +92,7 @@ def facts(result: Maximum) -> Facts:
         "relative_gradient": result.angle,
         "iterations": result.iterations,
         "contrast": result.value,
+        "lam": result.lam,
         "starts_agreeing": result.agreeing,
     }
 

@@ -76,8 +76,8 @@ def test_nothing_depends_on_the_units(unit):
 def test_a_run_is_certified_by_its_own_lam():
     Y = answer(drawn(4))[0].astype(np.float32)
     source = SimpleNamespace(n=len(Y), rows=lambda index: Y[index])
-    config = {"solver": {"name": "moments", "lam": 0.2}}
-    run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={})
+    config = {"solver": {"name": "moments", "lam": "auto"}}
+    run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={"lam": 0.2})
     np.testing.assert_allclose(
         certify_run(run, source).curvature, certify_fourth(Y, 0.2).curvature, rtol=1e-6
     )
