@@ -94,7 +94,7 @@ def table(name: str, k: int, scales: tuple[float, ...]) -> None:
     anchors = [solve(Y, a=ANCHOR) for _, Y in halves]
     print(f"a = 10 from PCA: {same(halves, anchors)}")
     print(
-        "a | from PCA (iterations; seconds) | from a = 10 | from moments, lam = 0.1 | odd half from the even half's answer"
+        "a | from PCA (iterations; seconds) | from a = 10 | from moments, lam = 0.1 | odd half from the even one's"
     )
     for a in scales:
         start = time.perf_counter()

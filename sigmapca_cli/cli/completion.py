@@ -194,7 +194,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "models.name": models,
     "reproduce.names": experiments,
     "reproduce.recipe": words("default", "paper", "both"),
-    "reproduce.solver": words("stochastic", "newton"),
+    "reproduce.solver": words("stochastic", "newton", "moments"),
     "reproduce.data": words("cifar10", "natural", "mnist"),
     "download.name": words("cifar10", "cifar100", "mnist"),
     "if_exists": words("new", "skip", "resume", "fail"),
