@@ -196,6 +196,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "reproduce.recipe": words("default", "paper", "both"),
     "reproduce.solver": words("stochastic", "newton", "moments"),
     "reproduce.data": words("cifar10", "natural", "mnist"),
+    "along": words("lam", "a"),
     "download.name": words("cifar10", "cifar100", "mnist"),
     "if_exists": words("new", "skip", "resume", "fail"),
     "cfg": words("job", "hydra", "all"),
