@@ -7,7 +7,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("path", help="Follow λ, or a, on two halves of the data: which do they support?")(path)
+    app.command("path", help="Follow λ or a on two halves of the data.")(path)
 
 
 def path(
