@@ -63,15 +63,23 @@ class OptimizerConfig:
 
 @dataclass
 class SolverConfig:
-    """Which way the solution is found: stochastic training, or Newton steps on the rotation group."""
+    """Which way the solution is found: stochastic training, Newton steps on the rotation group, or fourth moments."""
 
     name: str = "stochastic"
     tol: float = 1e-5
     max_iterations: int = 200
     polish: bool = False
+    lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
+    starts: int = 1  # moments: climbs, the further ones from random rotations
+    clip: float | None = None  # newton, moments: quantile of the row norms beyond which rows are drawn in
 
     def __post_init__(self) -> None:
-        choice("solver.name", self.name, ("stochastic", "newton"))
+        choice("solver.name", self.name, ("stochastic", "newton", "moments"))
+        self.lam = scale(self.lam, "solver.lam")
+        if self.lam == math.inf:
+            raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
+        within("solver.starts", self.starts, 1, 10_000)
+        within("solver.clip", self.clip, 0.5, 1)
         within("solver.tol", self.tol, 0, open_low=True)
         within("solver.max_iterations", self.max_iterations, 1)
 
@@ -91,7 +99,7 @@ class CheckpointConfig:
 K_WORDS = ("auto", "all", "mdl", "mle")
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "init": ("pca", "orthogonal", "file"),
+    "init": ("pca", "orthogonal", "moments", "file"),
     "dtype": ("float32", "float64"),
     "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
@@ -104,7 +112,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class Config:
     """The resolved configuration of one run."""
 
-    a: Any = 4.0  # scale of the nonlinearity: a number > 0, or auto
+    a: Any = 4.0  # scale of the nonlinearity: a number > 0, auto, or inf (solver=newton)
     k: Any = "auto"  # components: how many, a share of the variance (0.95), all, mdl, mle; auto: 32, or all
     seed: int = 0  # start and order of the rows
     epochs: float | None = 3.0  # passes over the data; null: until the run has converged
@@ -113,7 +121,7 @@ class Config:
     batch_size: int = 128
     shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
-    init: str = "pca"  # pca, orthogonal, or file
+    init: str = "pca"  # pca, orthogonal, moments (the answer of solver=moments), or file
     init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
     dtype: str = "float32"
     precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)
@@ -156,9 +164,11 @@ class Config:
             if by_batch and self.solver.name == "stochastic":
                 # Centred on itself one row is zero: every loss would be 0 and nothing would be learned.
                 raise InputError("batch_size=1: one row has no variance; give at least 2")
-        if self.solver.name == "newton" and self.model.kind == "direct":
+        if self.a == math.inf and self.solver.name != "newton":
+            raise InputError("a=inf: only solver=newton knows this limit; for solver=moments leave a out")
+        if self.solver.name != "stochastic" and self.model.kind == "direct":
             raise InputError(
-                f"solver=newton: model={self.model.name} has a solver of its own; leave solver out"
+                f"solver={self.solver.name}: model={self.model.name} has a solver of its own; leave solver out"
             )
         within("lr", self.lr, 0, open_low=True)
         within("threads", self.threads, 1, 4096)
@@ -189,6 +199,9 @@ YOUNGER: dict[str, Any] = {
     "max_steps": None,
     "rescale": False,
     "sigma.relative": False,
+    "solver.lam": 0.1,
+    "solver.starts": 1,
+    "solver.clip": None,
     **{f"data.{key}": value for key, value in YOUNGER_DATA.items()},
 }
 # Values that stand for what older versions wrote out.
@@ -210,15 +223,17 @@ GROUPS = (
 )
 
 
-def scale(value: Any) -> float | str:
-    """The knob `a`: a finite number above 0, or the word auto."""
+def scale(value: Any, name: str = "a") -> float | str:
+    """The knobs a and solver.lam: a number above 0, inf (for the limit of a), or the word auto."""
     if value == "auto":
         return "auto"
+    if value in ("inf", math.inf):
+        return math.inf
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"a={str(value)[:40]}: must be a number > 0, or auto") from None
-    within("a", number, 0, open_low=True)
+        raise InputError(f"{name}={str(value)[:40]}: must be a number > 0, or auto") from None
+    within(name, number, 0, open_low=True)
     return number
 
 

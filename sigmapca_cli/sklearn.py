@@ -31,21 +31,24 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     n_components : number of components; None or "all" for all that have variance; a share of the variance between 0
     and 1, as in scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
-    solver : "newton", exact and deterministic (the default), or "sgd", stochastic training as the command
-    line does it. a : scale of the nonlinearity, or "auto" (newton): small for light tails, large for heavy
-    ones, per component. nonlinearity, derivative : as in the command line's nonlinearity group; newton has a
-    score for most. whiten : whether `transform` divides each component by its standard deviation. max_iter :
-    Newton iterations, or epochs of "sgd" (at least one). tol : largest relative residual (docs/solver.md) at
-    which "newton" has converged; "sgd" has a bound of its own, an angle (docs/convergence.md). random_state : seed of
-    "sgd", a RandomState to draw one from, or None for another one at every fit; "newton" uses no randomness.
+    solver : "newton", exact and deterministic (the default); "moments", the maximum of a function of variances
+    and fourth cumulants, as exact and deterministic, without an a; or "sgd", stochastic training as the command
+    line does it. lam : weight of the cumulants for "moments". a : scale of the nonlinearity, or "auto"
+    (newton): small for light tails, large for heavy ones, per component. nonlinearity, derivative : as in the
+    command line's nonlinearity group; newton has a score for most. whiten : whether `transform` divides each
+    component by its standard deviation. max_iter : iterations of "newton" and "moments", or epochs of "sgd" (at
+    least one). tol : largest relative residual at which "newton" has converged, largest angle still to go, in
+    radians, for "moments" (docs/solver.md); "sgd" has a bound of its own, an angle (docs/convergence.md).
+    random_state : seed of "sgd", a RandomState to draw one from, or None for another one at every fit; the
+    others use no randomness.
 
     Attributes
     ----------
     components_ (k, p): the filters as rows, by decreasing variance, the entry of largest |value| of each
     positive. sigma_ (k,): standard deviations of the components on the training data (biased: divided by n).
     explained_variance_ (k,), explained_variance_ratio_ (k,): sigma_² and its share of the total variance.
-    n_components_: how many there are. mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component.
-    converged_: False also warns.
+    n_components_: how many there are. mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component
+    ("moments": inf). converged_: False also warns.
     """
 
     a_: np.ndarray
@@ -57,6 +60,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         n_components: int | float | str | None = None,
         *,
         solver: str = "newton",
+        lam: float = 0.1,
         a: float | str = "auto",
         nonlinearity: str = "scaled_tanh",
         derivative: str = "true",
@@ -67,6 +71,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ) -> None:
         self.n_components = n_components
         self.solver = solver
+        self.lam = lam
         self.a = a
         self.nonlinearity = nonlinearity
         self.derivative = derivative
@@ -127,6 +132,10 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         check_is_fitted(self)
         Y = (np.asarray(X, dtype=np.float64) - self.mean_) @ self.components_.T
+        if self.solver == "moments":
+            from sigmapca_cli.evaluation.fourth import certify_fourth
+
+            return certify_fourth(Y, self.lam, level)
         return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
 
     @property
@@ -216,6 +225,19 @@ def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     return P @ result.R
 
 
+def _moments(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """W = P R at the maximum of F over rotations R."""
+    from sigmapca_cli.solvers.maximum import maximise
+
+    k = P.shape[1]
+    model.n_iter_, model.converged_, model.a_ = 1, True, np.full(k, np.inf)
+    if k == 1:
+        return P
+    result = maximise(centred @ P, model.lam, tol=model.tol, max_iter=model.max_iter)
+    model.n_iter_, model.converged_ = result.iterations, result.converged
+    return P @ result.R
+
+
 def _one_a(model: SigmaPCA, y: np.ndarray) -> float:
     """The a of a single component: the one given, or by the sign of its kurtosis."""
     from sigmapca_cli.evaluation.metrics import kurtosis
@@ -265,4 +287,4 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-SOLVERS = {"newton": _newton, "sgd": _sgd}
+SOLVERS = {"newton": _newton, "moments": _moments, "sgd": _sgd}

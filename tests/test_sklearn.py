@@ -20,7 +20,7 @@ SGD = {"solver": "sgd", "a": 4.0, "max_iter": 2}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([SigmaPCA(), SigmaPCA(**SGD)])
+@parametrize_with_checks([SigmaPCA(), SigmaPCA(solver="moments"), SigmaPCA(**SGD)])
 def test_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -46,6 +46,7 @@ def test_finds_planted_axes_that_linear_pca_cannot(draw):
 
 def test_stochastic_training_finds_them_too():
     X, E, _ = planted()
+    assert mcc(SigmaPCA(4, solver="moments").fit(X).components_.T, E) > 0.99
     assert mcc(SigmaPCA(4, solver="sgd", a=4.0, max_iter=40).fit(X).components_.T, E) > 0.99
 
 
@@ -125,7 +126,7 @@ def test_settings_that_cannot_work_are_refused():
     for model, message in [
         (SigmaPCA(4), "more than min"),
         (SigmaPCA(0), "whole number"),
-        (SigmaPCA(solver="lbfgs"), "choose from newton, sgd"),
+        (SigmaPCA(solver="lbfgs"), "choose from newton, moments, sgd"),
         (SigmaPCA(solver="sgd"), "needs a number for a"),
         (SigmaPCA(a=-1.0), "positive"),
     ]:

@@ -9,6 +9,7 @@ from sigmapca_cli.cli import (
     data,
     evaluate,
     models,
+    path,
     plot,
     prepare,
     report,
@@ -95,6 +96,7 @@ for module in (
     models,
     prepare,
     data,
+    path,
     reproduce,
 ):
     module.add(app)

@@ -19,7 +19,10 @@ def reproduce(
     jobs: int = typer.Option(0, "--jobs", "-j", min=0, help="Runs side by side; 0: one a core."),
     recipe: str = typer.Option("default", "--recipe", metavar="WHOSE", help="default (ours), paper, both."),
     solver: str = typer.Option(
-        "stochastic", "--solver", metavar="HOW", help="stochastic, or newton for the models that it knows."
+        "stochastic",
+        "--solver",
+        metavar="HOW",
+        help="stochastic; newton or moments for the models that they know.",
     ),
     write_docs: bool = typer.Option(False, "--write-docs", help="Write docs/reproduction.md as well."),
 ) -> None:

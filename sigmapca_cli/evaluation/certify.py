@@ -29,9 +29,10 @@ NO_AXES = {"linear_ae", "subspace"}
 def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
     """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
 
-    The nonlinearity, its a and its c are those that trained: one a a component where the run stored so, and a·σ/std(y)
-    where σ was trained too. Linear PCA is judged by its variances alone. InputError for a loss whose curvature this
-    is not, and for a second rotation; the message names what to use instead.
+    The nonlinearity, its a and its c are those that trained: one a a component where the run stored so, and
+    a·σ/std(y) where σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
+    curvature of F (`fourth`). InputError for a loss whose curvature this is not, and for a second rotation; the
+    message names what to use instead.
     """
     model = run.config.get("model", {})
     if problem := refusal(run, model):
@@ -41,6 +42,10 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
     if is_linear(model):
         return certify_variances(Y, level)
+    if run.config.get("solver", {}).get("name") == "moments":
+        from sigmapca_cli.evaluation.fourth import certify_fourth
+
+        return certify_fourth(Y, float(run.evaluation["lam"]), level)
     setting = run.config.get("nonlinearity", {})
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None
@@ -62,6 +67,8 @@ def refusal(run: Any, model: Any) -> str | None:
     if is_linear(model):
         return None
     config, newton = run.config, run.config.get("solver", {}).get("name") == "newton"
+    if config.get("solver", {}).get("name") == "moments":
+        return None
     if model.get("objective") != "main":
         return f"the certificate holds the curvature of the main loss, not of model={name}: {ELSEWHERE}"
     ordering = config.get("ordering", {}).get("name", "none")

@@ -34,7 +34,8 @@ class Certificate:
     log σ over its standard error; angle: the standard error, in radians, of the angle between the two axes
     (inf where nothing fixes it); verdict: IDENTIFIED, ARBITRARY or REPELLED. Per component (k,): weakest, the
     partner with the smallest score; kurtosis; sigma. `threshold` is the score up to which a pair is
-    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is.
+    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is. lam:
+    λ of F where it is the curvature of an answer of solver=moments, not that of the main loss.
     """
 
     curvature: Array
@@ -52,6 +53,7 @@ class Certificate:
     threshold: float
     level: float
     linear: bool = False
+    lam: float | None = None
 
     @property
     def identified(self) -> NDArray[np.bool_]:

@@ -105,7 +105,8 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     )
     kurtosis = certificate.kurtosis[group]
     if gap > certificate.threshold:
-        return False, f"have shapes that this a barely holds ({_kurtosis(kurtosis)})"
+        held = "this a barely holds" if certificate.lam is None else "barely hold them"
+        return False, f"have shapes that {held} ({_kurtosis(kurtosis)})"
     if np.abs(kurtosis).max() < 1:
         return True, "look Gaussian"
     return False, f"have shapes that cancel ({_kurtosis(kurtosis)})"
@@ -113,6 +114,8 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
 
 def _wrong(certificate: Certificate, group: list[int]) -> str:
     kurtosis = certificate.kurtosis[group]
+    if certificate.lam is not None:
+        return f"F rises as they are turned away ({_kurtosis(kurtosis)}): solve again, or with more rows"
     if (kurtosis > 0).all():
         advice = "a larger a (3 or more) suits heavy tails"
     elif (kurtosis < 0).all():

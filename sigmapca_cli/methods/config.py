@@ -113,7 +113,7 @@ class NonlinearityConfig:
         choice("nonlinearity", self.name, NONLINEARITIES)
         choice("nonlinearity.derivative", str(self.derivative).lower(), ("true", "one"))
         self.derivative = str(self.derivative).lower()
-        if self.a != "${a}":
+        if self.a not in ("${a}", math.inf):  # inf is solver=newton's; for others `Config` refuses it
             positive("nonlinearity.a", self.a, ("auto",))
         positive("nonlinearity.c", self.c, ("adaptive",))
 

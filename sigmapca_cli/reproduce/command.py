@@ -12,13 +12,14 @@ from sigmapca_cli.reproduce import document, page
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
 from sigmapca_cli.reproduce.plan import Experiment, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
+from sigmapca_cli.reproduce.verdicts import SOLVERS as NAMES
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of, held
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.runs.folders import outputs_root
 
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
-SOLVERS = ("stochastic", "newton")
+SOLVERS = ("stochastic", "newton", "moments")
 
 
 def settings(
@@ -29,9 +30,9 @@ def settings(
     choice("--solver", solver, SOLVERS)
     data = data or ("natural" if quick else "cifar10")
     choice("--data", data, DATA)
-    if solver == "newton" and recipe != "default":
+    if solver != "stochastic" and recipe != "default":
         raise InputError(
-            f"--recipe {recipe}: the paper's recipe is a way to train; --solver newton trains nothing"
+            f"--recipe {recipe}: the paper's recipe is a way to train; --solver {solver} trains nothing"
         )
     recipes = ("default", "paper") if recipe == "both" else (recipe,)
     return [Setting(name, data, quick, extra, solver) for name in recipes]
@@ -43,8 +44,8 @@ def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path)
     began = time.monotonic()
     with crew(jobs) as each:
         planned = plan_all(each, [task for experiment in chosen for task in tasks(experiment, setting)])
-        if setting.solver == "newton":
-            chosen, planned = solvable(chosen, planned)
+        if setting.solver != "stochastic":
+            chosen, planned = solvable(chosen, planned, setting.solver)
         outcomes: dict[Task, Outcome] = {}
         waiting = {experiment: tasks(experiment, setting) for experiment in chosen}
         for found in each(perform, units(planned)):
@@ -71,12 +72,14 @@ def tell(outcome: Outcome, done: int, of: int) -> None:
     print(f"[{done}/{of}] {name}  {outcome.seconds:.1f} s{count}  {end}", flush=True)
 
 
-def solvable(chosen: list[Experiment], planned: list[Planned]) -> tuple[list[Experiment], list[Planned]]:
-    """The experiments in which the Newton solver has something to solve, and their runs."""
-    names = {one.tasks[0].experiment for one in planned if one.job and one.job.cfg.solver.name == "newton"}
+def solvable(
+    chosen: list[Experiment], planned: list[Planned], solver: str
+) -> tuple[list[Experiment], list[Planned]]:
+    """The experiments in which the solver has something to solve, and their runs."""
+    names = {one.tasks[0].experiment for one in planned if one.job and one.job.cfg.solver.name == solver}
     for experiment in chosen:
         if experiment.name not in names:
-            print(f"{experiment.name:<26} left out: the Newton solver knows none of its models")
+            print(f"{experiment.name:<26} left out: {NAMES[solver]} knows none of its models")
     return (
         [experiment for experiment in chosen if experiment.name in names],
         [one for one in planned if one.tasks[0].experiment in names],

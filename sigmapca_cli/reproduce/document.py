@@ -18,7 +18,7 @@ from sigmapca_cli.reproduce.summary import (
     sentence,
     ways,
 )
-from sigmapca_cli.reproduce.verdicts import read_reports, write
+from sigmapca_cli.reproduce.verdicts import SOLVERS, read_reports, write
 
 
 def write_docs(root: Path, path: Path) -> None:
@@ -33,10 +33,10 @@ def markdown(reports: Reports) -> str:
         "# The paper, reproduced",
         "Written by `sigmapca reproduce --all --write-docs`; not to be edited by hand. Each table's command makes "
         "the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
-        "Our recipe is `--recipe default`, the authors' own `--recipe paper`; `--solver newton` takes our recipe and "
-        "solves the models that the [Newton solver](solver.md) knows instead of training them; experiments that have "
-        "none of these are left out.",
-        "\n".join(f"* {sentence(reports, way)}" for way in WAYS),
+        "Our recipe is `--recipe default`, the authors' own `--recipe paper`; `--solver newton` and `--solver moments` "
+        "take our recipe and solve the models that these [solvers](solver.md) know instead of training them; "
+        "experiments that have none of these are left out.",
+        "\n".join(f"* {sentence(reports, way)}" for way in ways(reports)),
     ]
     if different := differences(reports):
         parts += ["## Where the way decides", decided(reports, different)]
@@ -70,7 +70,7 @@ def experiment(report: Report, way: str) -> str:
         f"## {report['experiment']} ({WAYS[way]})",
         f"{report['title']}. {report['caption']}",
         f"    {report['command']}",
-        *([convergence([report])] if way == "newton" else []),
+        *([convergence([report])] if way in SOLVERS else []),
         table(["claim", "measure", "threshold", "value", ""], rows),
     ]
     return "\n\n".join(parts)

@@ -33,7 +33,7 @@ from sigmapca_cli.reproduce.summary import (
     sentence,
     ways,
 )
-from sigmapca_cli.reproduce.verdicts import folder_of, held, read_reports
+from sigmapca_cli.reproduce.verdicts import SOLVERS, folder_of, held, read_reports
 
 
 def write_page(root: Path) -> Path:
@@ -99,7 +99,7 @@ def one_way(report: Report, folder: Path, way: str) -> list[Any]:
     """Figure, verdicts, and the command that makes both."""
     picture = folder / "figure.png"
     said: list[Any] = [Verdicts([verdict(v) for v in report["verdicts"]])]
-    if way == "newton":
+    if way in SOLVERS:
         said.append(Text(convergence([report])))
     shown = [Picture.from_file(picture, report["title"])] if picture.exists() else []
     return [Beside([shown, said]), Code(report["command"])]

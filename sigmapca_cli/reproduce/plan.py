@@ -32,12 +32,12 @@ class Setting:
     data: str = "cifar10"  # natural | cifar10 | mnist
     quick: bool = False
     extra: tuple[str, ...] = ()  # further overrides of every run; tests make runs tiny with them
-    solver: str = "stochastic"  # stochastic | newton, for the models that the Newton solver knows
+    solver: str = "stochastic"  # stochastic | newton | moments, for the models that these solvers know
 
     @property
     def way(self) -> str:
-        """The name under which results are kept: default, paper or newton."""
-        return "newton" if self.solver == "newton" else self.recipe
+        """The name under which results are kept: default, paper, newton or moments."""
+        return self.recipe if self.solver == "stochastic" else self.solver
 
     @property
     def faithful(self) -> bool:

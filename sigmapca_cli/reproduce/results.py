@@ -40,8 +40,10 @@ class Results:
         return self.runs[key]
 
     def solved(self) -> list[str]:
-        """The panels that the Newton solver solved, or tried to."""
-        return [key for key, run in self.runs.items() if run.config["solver"]["name"] == "newton"]
+        """The panels that the Newton solver, or solver=moments, solved or tried to."""
+        return [
+            key for key, run in self.runs.items() if run.config["solver"]["name"] in ("newton", "moments")
+        ]
 
     def unsettled(self) -> list[str]:
         """Those of them on which it did not converge."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from sigmapca_cli.reproduce.registry import ORDER
-from sigmapca_cli.reproduce.verdicts import Verdict, held
+from sigmapca_cli.reproduce.verdicts import SOLVERS, Verdict, held
 
 Report = dict[str, Any]
 Reports = dict[tuple[str, str], Report]
-WAYS = {"default": "our recipe", "paper": "the paper's recipe", "newton": "the Newton solver"}
+WAYS = {"default": "our recipe", "paper": "the paper's recipe", **SOLVERS}
 MARKS = {True: "held", False: "not held", None: "not measured"}
 
 
@@ -60,18 +60,18 @@ def sentence(reports: Reports, way: str) -> str:
         f"With {WAYS[way]}: {yes} of {yes + no} claims held in {len(chosen)} experiments"
         + (f", {unknown} not measured" if unknown else "")
         + f" ({size}{where})."
-        + (f" {convergence(chosen)}" if way == "newton" else "")
+        + (f" {convergence(chosen)}" if way in SOLVERS else "")
     )
 
 
 def convergence(reports: list[Report]) -> str:
-    """How many runs the Newton solver took, and on which it did not converge."""
-    found = [report["newton"] for report in reports]
+    """How many runs the solver took, and on which it did not converge."""
+    found = [report[report["solver"]] for report in reports]
     solved, runs = sum(len(f["solved"]) for f in found), sum(f["runs"] for f in found)
     bad = [
         f"{r['experiment']} {key}" if len(found) > 1 else key
         for r in reports
-        for key in r["newton"]["unsettled"]
+        for key in r[r["solver"]]["unsettled"]
     ]
     end = f"it did not converge on {len(bad)}: {', '.join(bad)}." if bad else "it converged on all of them."
     return f"It solved {solved} of {runs} runs, the models that it knows; {end}"

@@ -21,7 +21,8 @@ from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.runs.read import Run
 
 Verdict = dict[str, Any]
-WAYS = ("default", "paper", "newton")
+WAYS = ("default", "paper", "newton", "moments")
+SOLVERS = {"newton": "the Newton solver", "moments": "solver=moments"}
 NUMBERS = (
     "explained_variance", "reconstruction_error", "orthogonality_error", "correlation", "mcc", "steps",
     "relative_gradient", "converged",
@@ -29,7 +30,7 @@ NUMBERS = (
 
 
 def folder_of(root: Path, name: str, way: str) -> Path:
-    """outputs/reproduce/NAME for our recipe; paper/ in it for the authors' own, newton/ for the Newton solver."""
+    """outputs/reproduce/NAME for our recipe; paper/ in it for the authors' own, newton/ and moments/ for these."""
     return root / name if way == "default" else root / name / way
 
 
@@ -76,7 +77,7 @@ def judge(claim: Claim, results: Results) -> Verdict:
     if not math.isfinite(value):
         return {**verdict, "held": False, "note": "the value is not finite"}
     if unsettled := [key for key in results.unsettled() if key in results.asked]:
-        verdict["note"] = f"the Newton solver did not converge on {', '.join(unsettled)}"
+        verdict["note"] = f"{SOLVERS[results.setting.solver]} did not converge on {', '.join(unsettled)}"
     held = RELATIONS[claim.relation](value, claim.threshold)
     return {**verdict, "value": float(value), "held": bool(held)}
 
@@ -84,14 +85,14 @@ def judge(claim: Claim, results: Results) -> Verdict:
 def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
     """What verdicts.json holds."""
     experiment, setting = results.experiment, results.setting
-    newton = {"solved": results.solved(), "unsettled": results.unsettled(), "runs": len(results.runs)}
+    solved = {"solved": results.solved(), "unsettled": results.unsettled(), "runs": len(results.runs)}
     return {
         "experiment": experiment.name,
         "title": experiment.title,
         "caption": experiment.caption,
         "recipe": setting.recipe,
         "solver": setting.solver,
-        **({"newton": newton} if setting.solver == "newton" else {}),
+        **({setting.solver: solved} if setting.solver in SOLVERS else {}),
         "data": setting.data if experiment.images else "synthetic",
         "quick": setting.quick and experiment.images,
         "command": command(experiment, setting),
@@ -107,7 +108,7 @@ def command(experiment: Experiment, setting: Setting) -> str:
     if experiment.images:
         words += ["--data", setting.data]
         words += ["--quick"] if setting.quick else []
-    words += ["--solver", "newton"] if setting.solver == "newton" else ["--recipe", setting.recipe]
+    words += ["--solver", setting.solver] if setting.solver in SOLVERS else ["--recipe", setting.recipe]
     return " ".join(words)
 
 
@@ -120,7 +121,7 @@ def numbers(results: Results) -> str:
     solved = results.solved()
     for panel in results.experiment.runs(results.setting):
         where = results.experiment.command(panel, results.setting)
-        where += " solver=newton" if panel.key in solved else ""
+        where += f" solver={results.setting.solver}" if panel.key in solved else ""
         if panel.key not in results.runs:
             table.writerow([panel.key, *[""] * (len(names) - 1), "", where, results.problems.get(panel.key)])
             continue

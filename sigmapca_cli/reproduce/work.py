@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """One panel of one experiment; with solver=newton it is solved so where the solver knows its model."""
+    """One panel of one experiment; with another solver it is solved so where that solver knows its model."""
 
     experiment: str
     key: str
@@ -56,11 +56,12 @@ def plan(task: Task) -> Planned:
 def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
-    if task.solver == "newton":
-        from sigmapca_cli.solvers.run import refusal
+    if task.solver != "stochastic":
+        from sigmapca_cli.solvers import moments_run, run
 
+        refusal = {"newton": run.refusal, "moments": moments_run.refusal}[task.solver]
         if refusal(found.cfg) is None:
-            return composed((*task.overrides, "solver=newton"))
+            return composed((*task.overrides, f"solver={task.solver}"))
     return found
 
 

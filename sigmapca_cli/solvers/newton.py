@@ -77,14 +77,15 @@ def solve(
     """Solve S(R) = 0 for the main loss on the components Y.
 
     Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums
-    of blocks in float64). a: a number, one per component, or "auto". start (k, k): orthogonal, default the
-    identity (the PCA solution). tol bounds the relative residual on all rows. Non-convergence is reported in
-    the result, never raised. Raises InputError for unusable data or settings. Source: docs/solver.md.
+    of blocks in float64). a: a number, one per component, "auto", or inf (φ = z³, the limit). start (k, k):
+    orthogonal, default the identity (the PCA solution). tol bounds the relative residual on all rows.
+    Non-convergence is reported in the result, never raised. Raises InputError for unusable data or settings.
+    Source: docs/solver.md.
     """
     score = lookup(nonlinearity, derivative)
-    rows = _check(Y, k)
+    rows = checked_rows(Y, k)
     adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
-    R = _check_start(start, rows.shape[1])
+    R = checked_start(start, rows.shape[1])
     with on_threads(threads):
         return _solve(rows, R, score, adaptive, tol, max_iter, block or fitting(rows.shape[1]))
 
@@ -152,7 +153,7 @@ def _run(
 def _result(
     stage: Stage, R: Array, converged: bool, tol: float, history: list[tuple[int, int, float]]
 ) -> NewtonResult:
-    R, order = _canonical(R, stage.rows.C)
+    R, order = in_order(R, stage.rows.C)
     adaptive = stage.adaptive
     adaptive.a, adaptive.signs = adaptive.a[order], adaptive.signs[order]
     point = stage.at(R)
@@ -214,20 +215,21 @@ def _turning(turned: Array | float, order: Array) -> str:
     )
 
 
-def _canonical(R: Array, C: Array) -> tuple[Array, Array]:
+def in_order(R: Array, C: Array) -> tuple[Array, Array]:
     """Columns by decreasing variance, the entry of largest absolute value of each positive."""
     order = np.argsort(-np.einsum("lj,lm,mj->j", R, C, R), kind="stable")
     R = R[:, order]
     return R * np.sign(R[np.abs(R).argmax(0), np.arange(len(R))]), order
 
 
-def _check(Y: Array, k: int | None) -> Array:
+def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
+    """The first k columns of Y, contiguous; InputError where they are not usable as components."""
     if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
-        raise InputError("solver newton needs components as a float matrix (rows, k)")
+        raise InputError(f"solver {solver} needs components as a float matrix (rows, k)")
     Y = Y[:, :k]
     n, width = Y.shape
     if n <= width:
-        raise InputError(f"solver newton needs more rows than components: {n} rows, k={width}; lower k")
+        raise InputError(f"solver {solver} needs more rows than components: {n} rows, k={width}; lower k")
     if n * width <= 1_000_000:
         Y = Y.astype(np.float64)  # free at this size, and exact
     centre = Y[: 1 << 12].mean(0, dtype=np.float64)
@@ -264,7 +266,8 @@ def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> floa
     return a
 
 
-def _check_start(start: Array | None, k: int) -> Array:
+def checked_start(start: Array | None, k: int) -> Array:
+    """The orthogonal matrix to start from, the identity for None."""
     if start is None:
         return np.eye(k)
     start = np.asarray(start, np.float64)

@@ -10,11 +10,12 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.newton import NewtonResult, solve
 from sigmapca_cli.solvers.parallel import spread
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.statistics import check_k, rank_of
+from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
 
 Array = np.ndarray
 Facts = dict[str, Any]
@@ -29,17 +30,24 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
     """The solution of a resolved configuration with solver=newton, and how it was found.
 
     InputError for a model that is not the main loss without ordering: the solver knows no other equation.
-    init=file starts from the filters of that file; any other init from the PCA solution.
+    init=file starts from the filters of that file, init=moments from the answer of solver=moments; any other init from
+    the PCA solution.
     """
     if problem := refusal(cfg):
         raise InputError(problem)
+    if cfg.model.family == "linear_ica":
+        return lica_fit(
+            source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads, cfg.solver.clip
+        )
     start = None
     if cfg.init == "file":
         from sigmapca_cli.training.start import from_file
 
         start = from_file(cfg.init_file, source.p, cfg.k)
-    if cfg.model.family == "linear_ica":
-        return lica_fit(source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads)
+    elif cfg.init == "moments":
+        from sigmapca_cli.solvers.moments_run import start_filters
+
+        start = start_filters(cfg, source)
     name = cfg.nonlinearity.name
     return newton_fit(
         source,
@@ -52,6 +60,7 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
         threads=cfg.threads,
         polish=cfg.solver.polish,
         start=start,
+        clip=cfg.solver.clip,
     )
 
 
@@ -67,15 +76,16 @@ def newton_fit(
     threads: int | None = None,
     polish: bool = False,
     start: Array | None = None,
+    clip: float | None = None,
 ) -> tuple[Solution, Facts]:
     """W = P·R that solves the main loss on the source; started at the PCA solution, so equal on every call.
 
     start (p, k): filters to start from instead, taken to the nearest orthonormal ones in the span of P.
     Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of
     the solver. With polish, W then leaves the span of P for the stationary point of the whole gradient (see
-    polish.py).
+    polish.py). clip: quantile of the row norms beyond which rows are drawn in (see clip.py).
     """
-    P, Y, C, notes = project(source, k)
+    P, Y, C, notes = project(source, k, clip)
     R = None if start is None else nearest_rotation(P, start)
     result = solve(Y, None, a, nonlinearity, derivative, R, tol=tol, max_iter=max_iter, threads=threads)
     facts = _facts(result, notes)
@@ -96,7 +106,12 @@ def nearest_rotation(P: Array, W: Array) -> Array:
 
 
 def lica_fit(
-    source: Source, k: int, tol: float = 1e-5, max_iter: int = 200, threads: int | None = None
+    source: Source,
+    k: int,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    threads: int | None = None,
+    clip: float | None = None,
 ) -> tuple[Solution, Facts]:
     """Linear ICA: whitening by linear PCA, and a rotation V of unit-variance components by the same solver.
 
@@ -104,7 +119,7 @@ def lica_fit(
     component's m − c: the stationary points are those of FastICA's symmetric iteration with the log cosh
     contrast.
     """
-    P, Y, C, notes = project(source, k)
+    P, Y, C, notes = project(source, k, clip)
     sigma = np.sqrt(np.einsum("pk,pk->k", P, C @ P))
     result = solve(
         (Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads
@@ -112,21 +127,34 @@ def lica_fit(
     return finalise(P, C, result.R), _facts(result, notes)
 
 
-def project(source: Source, k: int) -> tuple[Array, Array, Array, list[str]]:
-    """(P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), what to tell the user)."""
+def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Array, list[str]]:
+    """(P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), what to tell the user).
+
+    With clip, P, the mean and Y are those of rows whose norm is drawn in to that quantile of the norms; C is that of
+    the rows as they are.
+    """
     mean, C = source.covariance()
     if not 1 <= k <= len(C):
         raise InputError(f"k={k} components of {len(C)} features; choose k between 1 and {len(C)}")
-    values, vectors = source.principal_axes()
+    drawn = None if clip is None else clipped(source, clip)
+    values, vectors = source.principal_axes() if drawn is None else principal_axes(drawn.C)
     P = np.ascontiguousarray(vectors[:, :k])
     check_k(k, source.n, source.p, rank_of(values))
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
+    notes = []
     if source.n <= LARGEST_ROWS:
-        return P, np.concatenate([block @ single - shift for block in source.blocks()]), C, []
-    index = spread(source.n, LARGEST_ROWS)
-    Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
-    note = f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
-    return P, Y, C, [note]
+        index = np.arange(source.n)
+        Y = np.concatenate([block @ single - shift for block in source.blocks()])
+    else:
+        index = spread(source.n, LARGEST_ROWS)
+        Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
+        notes.append(
+            f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
+        )
+    if drawn is not None:
+        Y = (Y * drawn.factor[index, None] - (drawn.mean - mean) @ P).astype(Y.dtype)
+        notes.append(f"the norms of {drawn.count} of {source.n} rows were drawn in (solver.clip={clip:g})")
+    return P, Y, C, notes
 
 
 def _facts(result: NewtonResult, notes: list[str]) -> Facts:
@@ -148,8 +176,10 @@ def refusal(cfg: Any) -> str | None:
         return "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
     if cfg.regularisers:
         return "solver=newton knows no regularisers; drop them, or use solver=stochastic"
-    if cfg.init == "file" and cfg.model.family == "linear_ica":
-        return "solver=newton starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
+    if cfg.init in ("file", "moments") and cfg.model.family == "linear_ica":
+        return (
+            f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
+        )
     if cfg.sigma.name not in ("batch", "ema", "data"):
         return f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
     h = cfg.nonlinearity

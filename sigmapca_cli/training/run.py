@@ -17,7 +17,6 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
-from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.find import shortened
@@ -32,7 +31,7 @@ from sigmapca_cli.sources.components import count_of
 from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k, rank_of
 from sigmapca_cli.training import checkpoints, ways
-from sigmapca_cli.training.length import FIRST, MOST
+from sigmapca_cli.training.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.training.progress import say
 from sigmapca_cli.training.signals import Guard
 
@@ -187,57 +186,6 @@ def complete(
         log.warning(message)
 
 
-def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
-    """The pairs that these rows cannot tell from unheld; none of a method that leaves its axes open by itself."""
-    row = CATALOGUE.get(cfg.model.name)
-    pairs = np.asarray(facts.get("unheld_pairs", np.zeros((0, 2))))
-    return 0 if row is not None and row.identifies == SUBSPACE else int((pairs >= 0).all(axis=1).sum())
-
-
-def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
-    """How far a run is from having converged, and what would help."""
-    if kind == "newton":
-        return (
-            f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
-            f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
-        )
-    return f"not converged: {how_far(cfg, facts)}; {advice(cfg, facts)}"
-
-
-def how_far(cfg: Config, facts: dict[str, Any]) -> str:
-    """The angle still to go, and the ways that lead away from a saddle."""
-    each = np.asarray(facts["angle_per_component"])
-    far = np.flatnonzero(each > cfg.tol)
-    parts = []
-    if len(pairs := np.asarray(facts["unstable_pairs"])):
-        parts.append(f"at a saddle, which {pairs_named(pairs)} would still leave")
-    if len(far):
-        parts.append(
-            f"{len(far)} of {len(each)} components have up to {each.max():.2g} rad to go, where tol={cfg.tol:g}"
-        )
-    return " and ".join(parts) or "its gradient could not be measured"
-
-
-def pairs_named(pairs: np.ndarray) -> str:
-    """The pairs of components, counted from 1, by name; of many the first three."""
-    names = [f"{i + 1} and {j + 1}" for i, j in pairs[:3]]
-    alone = [f"component {j + 1} (out of the span of the others)" for i, j in pairs[:3] if i < 0]
-    both = [f"components {name}" for name, (i, _) in zip(names, pairs[:3], strict=True) if i >= 0]
-    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    return ", ".join(both + alone) + more
-
-
-def advice(cfg: Config, facts: dict[str, Any]) -> str:
-    """More steps where there were few; where there were many, what holds the components better."""
-    taken = int(facts["steps"])
-    longer = f"train longer (steps={max(3 * taken, FIRST)})"
-    if taken < MOST:
-        return longer
-    if cfg.model.name.startswith("rica"):
-        return f"{longer}, or try another model.beta_0 (now {cfg.model.beta_0:g})"
-    return f"{longer}, solver=newton, or another a or k"
-
-
 def arrays(solution: Solution, source: Source) -> dict[str, Any]:
     """What `run.h5` keeps of a solution, and of the data needed to apply it to new rows."""
     truth = source.truth
@@ -329,14 +277,3 @@ def train_log(folder: Path) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         handler.close()
-
-
-def summary(folder: Path, evaluation: dict[str, Any]) -> str:
-    """What ends a run: its folder, and below it how good it is."""
-    parts = [f"explained variance {evaluation['explained_variance']:.4f}"]
-    if "mcc" in evaluation:
-        mcc, chance = evaluation["mcc"], evaluation["mcc_chance"]
-        parts.append(
-            f"MCC {mcc:.4f} ({'no better than chance,' if mcc <= chance else 'chance'} {chance:.2f})"
-        )
-    return f"{shortened(folder)}\n  {'  '.join(parts)}"

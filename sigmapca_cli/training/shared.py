@@ -134,7 +134,7 @@ def checked(job: Job, here: Place) -> Any:
     """The method of a job that takes steps: what is solved at once gains nothing from more processes."""
     cfg = job.cfg
     method = methods.build(cfg)
-    if method.kind == "direct" or cfg.solver.name == "newton":
+    if method.kind == "direct" or cfg.solver.name != "stochastic":
         what = f"model={cfg.model.name}" if method.kind == "direct" else f"solver={cfg.solver.name}"
         raise InputError(
             f"{what} is solved in one process, not in {here.world}: start it without torchrun or srun"

@@ -1,4 +1,4 @@
-"""Where W starts: random orthogonal columns, the leading eigenvectors, or the filters of a file."""
+"""Where W starts: random orthogonal columns, the leading eigenvectors, the answer of solver=moments, or a file."""
 
 from pathlib import Path
 
@@ -38,6 +38,10 @@ def initial_filters(cfg, source: Source) -> np.ndarray:
     """W (p, k) in float64, as `init` asks."""
     if cfg.init == "file":
         return from_file(cfg.init_file, source.p, cfg.k)
+    if cfg.init == "moments":
+        from sigmapca_cli.solvers.moments_run import start_filters
+
+        return start_filters(cfg, source)
     if cfg.init == "pca":
         return source.principal_axes()[1][:, : cfg.k]
     return orthogonal(source.p, cfg.k, cfg.seed)

@@ -1,4 +1,4 @@
-"""Three ways to a solution: closed form, Newton steps, stochastic training. Only the last one may load torch.
+"""Four ways to a solution: closed form, Newton steps, fourth moments, stochastic training; only the last loads torch.
 
 The import of torch takes longer than most problems take to be solved, so whatever all runs share does without it; and
 the main method trains without it on a CPU.
@@ -44,14 +44,33 @@ class Newton:
         return cls()
 
 
+@dataclass(frozen=True)
+class Moments:
+    """The maximum of the function of variances and fourth cumulants, found by `solvers.moments_run`."""
+
+    kind: str = "moments"
+
+    @classmethod
+    def build(cls, cfg: Any) -> Moments:
+        """InputError for a configuration that the solver does not know."""
+        from sigmapca_cli.solvers.moments_run import refusal
+
+        if problem := refusal(cfg):
+            raise InputError(problem)
+        return cls()
+
+
+SOLVERS: dict[str, Any] = {"newton": Newton, "moments": Moments}
+
+
 def method_of(cfg: Any) -> Any:
-    """The method of a whole configuration; its `kind` is direct, newton or trained."""
+    """The method of a whole configuration; its `kind` is direct, newton, moments or trained."""
     if cfg.model.kind == "direct":
         from sigmapca_cli.methods.direct import DirectMethod
 
         return DirectMethod.build(cfg)
-    if cfg.solver.name == "newton":
-        return Newton.build(cfg)
+    if cfg.solver.name in SOLVERS:
+        return SOLVERS[cfg.solver.name].build(cfg)
     if on_host(cfg):
         return HostMethod.build(cfg)
     from sigmapca_cli.methods.method import build
@@ -73,7 +92,7 @@ def on_host(cfg: Any) -> bool:
 
 def wants_torch(cfg: Any) -> bool:
     """Whether torch has to be imported for a run."""
-    return not (cfg.model.kind == "direct" or cfg.solver.name == "newton" or on_host(cfg))
+    return not (cfg.model.kind == "direct" or cfg.solver.name in SOLVERS or on_host(cfg))
 
 
 def prepared(cfg: Any) -> Source:
@@ -114,6 +133,11 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
             from sigmapca_cli.solvers.run import fit as newton_fit
 
             solution, facts = newton_fit(cfg, source)
+            return solution, {**facts, **solution.extra}
+        if begun.method.kind == "moments":
+            from sigmapca_cli.solvers.moments_run import fit as moments_fit
+
+            solution, facts = moments_fit(cfg, source)
             return solution, {**facts, **solution.extra}
         solution = begun.method.fit(cfg, source)
         return solution, {"converged": True, "relative_gradient": 0.0, **solution.extra}

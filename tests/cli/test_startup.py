@@ -34,6 +34,8 @@ def test_nothing_heavy_is_imported(arguments, tmp_path):
         ["model=pca_svd"],
         ["solver=newton"],
         ["model=lica", "solver=newton"],
+        ["solver=moments"],
+        ["solver=newton", "init=moments"],
         ["-m", "model=pca_svd,ppca"],
         ["device=cpu", "steps=20"],
         ["-m", "device=cpu", "steps=20", "a=2,4"],

@@ -149,6 +149,19 @@ def test_where_newton_did_not_converge_the_verdict_says_so(solved):
     assert notes["FastICA recovers all three signals"] == ""
 
 
+def test_moments_separate_both_kinds_whatever_the_a_of_the_panel(tmp_path, monkeypatch):
+    """So the claims that a wrong a fails do not hold this way; the page has room for it."""
+    monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
+    root = tmp_path / "reproduce"
+    reproduce([POINTS, EXPERIMENTS["points-laplace"]], Setting(solver="moments"), 1, root)
+    for name in ("points-uniform", "points-laplace"):
+        report = json.loads((root / name / "moments" / "verdicts.json").read_text())
+        assert report["moments"]["unsettled"] == [] and len(report["moments"]["solved"]) == 5
+        rows = list(csv.DictReader((root / name / "moments" / "numbers.csv").open()))
+        assert all(float(row["mcc"]) > 0.99 for row in rows if row["panel"].startswith("a"))
+    assert "With solver=moments" in page.write_page(root).read_text()
+
+
 def test_differences_are_claims_that_one_way_holds():
     def report(*marks, quick=False):
         claims = [{"claim": str(i), "held": mark, "value": 1.0} for i, mark in enumerate(marks)]

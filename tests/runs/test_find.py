@@ -131,6 +131,9 @@ def test_a_key_that_came_later_leaves_the_hash_of_earlier_runs_alone() -> None:
     for key, value in (("columns", ["a"]), ("missing", "drop"), ("clip", 0.01), ("standardise", "none")):
         changed = {"name": "prepared", "standardise": "feature", key: value}
         assert config_hash({"k": 32, "data": changed}) != before
+    new = {"name": "newton", "lam": 0.1, "starts": 1, "clip": None}
+    assert config_hash({"solver": new}) == config_hash({"solver": {"name": "newton"}})
+    assert config_hash({"solver": {**new, "lam": 0.2}}) != config_hash({"solver": new})
 
 
 def test_configuration_hash_sees_what_matters() -> None:

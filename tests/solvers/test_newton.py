@@ -3,43 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linear_sum_assignment
+from solver_helpers import components, matched, orthogonal, sources
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.scores import SCORES, lookup
-
-
-def orthogonal(k, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(k, k)))[0]
-
-
-def sources(kind, n, k, group, seed=0):
-    """Independent sources with std 3·0.7^(i//group), exactly uncorrelated in expectation only."""
-    rng = np.random.default_rng(seed)
-    heavy = rng.laplace(size=(n, k)) / np.sqrt(2)
-    light = rng.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k))
-    s = {"laplace": heavy, "uniform": light, "mixed": np.where(np.arange(k) % 2, light, heavy)}[kind]
-    return s * 3 * 0.7 ** (np.arange(k) // group)
-
-
-def components(S, seed=1, p=None):
-    """Projections of the rotated sources on their own principal axes, and the true axes there."""
-    p = p or S.shape[1]
-    E = orthogonal(p, seed)[:, : S.shape[1]]
-    noise = 0.05 * np.random.default_rng(seed).normal(size=(len(S), p)) if p > S.shape[1] else 0
-    X = S @ E.T + noise
-    X = X - X.mean(0)
-    P = np.linalg.eigh(X.T @ X / len(X))[1][:, ::-1][:, : S.shape[1]]
-    return X @ P, P.T @ E
-
-
-def matched(A, B):
-    """Mean |cos| between the columns of A and those of B, best assignment."""
-    cosine = np.abs(A.T @ B)
-    return cosine[linear_sum_assignment(-cosine)].mean()
 
 
 def at(Y, R, score, a, third=False):

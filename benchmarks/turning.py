@@ -1,0 +1,72 @@
+"""Has nonlinear PCA a stable solution where the Newton solver sees a pair turn without end?
+
+    SIGMAPCA_DATA=data python benchmarks/turning.py [a]
+
+The even half of 500 CIFAR-10 images, k = 32, 25,000 rows, from PCA. The flow θ′ = −S/D is followed in small steps,
+800 with δ always that of the rotation, where it climbs no function, then 3,200 more in three ways: δ held, so that it
+climbs J(·; δ); δ following slowly; δ following at once. Columns: the step; max |S| with the δ in use and with its own,
+relative; how far δ is from its own; how far the pair that went farthest has turned, radians.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+
+from sigmapca_cli import sources
+from sigmapca_cli.solvers import jacobian as jac
+from sigmapca_cli.solvers import merit, steps
+from sigmapca_cli.solvers.moments import measure
+from sigmapca_cli.solvers.parallel import threads
+from sigmapca_cli.solvers.run import project
+from sigmapca_cli.solvers.scores import lookup
+from sigmapca_cli.solvers.stage import Rows
+from sigmapca_cli.sources.config import DataConfig
+
+KEY, K, ROWS, OWN, STEPS, EVERY = ("scaled_tanh", "true"), 32, 25_000, 800, 4000, 400
+PACE, WIDEST = 0.5, 0.1
+
+
+def flow(rows: Rows, a: np.ndarray, follow: float) -> None:
+    """Print the flow; from step OWN on, δ goes a share `follow` of the way to its own at each step."""
+    R, turned, delta = np.eye(K), np.zeros(K * (K - 1) // 2), np.zeros(K)
+    for step in range(STEPS):
+        C = R.T @ rows.C @ R
+        sigma = np.sqrt(np.diag(C))
+        moments = measure(rows.Y, R / sigma, lookup(*KEY), a)
+        own = merit.delta_of(rows.Y, R / sigma, merit.primitive_of(*KEY), a, moments.m)
+        delta = own if step < OWN else delta + follow * (own - delta)
+        S = jac.residual(moments, sigma)
+        change = C * (sigma**2 * (own - delta))[:, None]
+        held = S - (change - change.T) / np.outer(sigma, sigma) ** 2
+        D = steps.preconditioner(*jac.curvature(moments, sigma))
+        theta = np.clip(-PACE * jac.pack(held) / D, -WIDEST, WIDEST)
+        turned += theta
+        if step % EVERY == EVERY - 1:
+            scale, most = np.mean(np.abs(moments.m) + np.abs(moments.c)), int(np.abs(turned).argmax())
+            i, j = (int(index[most]) + 1 for index in np.triu_indices(K, 1))
+            gap = np.abs(own - delta).max() / np.abs(own).max()
+            sizes = [np.abs(part).max() / scale for part in (held, S)]
+            print(
+                f"  {step + 1}: {sizes[0]:.1e} {sizes[1]:.1e} {gap:.1e} {i}, {j}: {turned[most]:.2f}",
+                flush=True,
+            )
+        R = steps.rotate(R, theta)
+
+
+def main() -> None:
+    """The three ways."""
+    a = np.full(K, float(sys.argv[1]) if len(sys.argv) > 1 else 5.0)
+    path = os.environ.get("SIGMAPCA_DATA", "data")
+    _, Y, _, _ = project(sources.build(DataConfig(name="cifar10", path=path, images=500, half="even")), K)
+    rows = Rows.spaced(Y, ROWS, 4096)
+    with threads(None):
+        for follow in (0.0, 0.003, 1.0):
+            print(f"delta follows at {follow:g} a step")
+            flow(rows, a, follow)
+
+
+if __name__ == "__main__":
+    main()

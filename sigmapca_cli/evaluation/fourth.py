@@ -1,0 +1,60 @@
+"""The certificate of an answer of solver=moments: the exact curvature of F instead of that of the main loss."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, REPELLED, Certificate
+from sigmapca_cli.evaluation.identifiability import without_diagonal as off
+from sigmapca_cli.solvers import ascent, influence
+from sigmapca_cli.solvers.maximum import COUPLED, views
+from sigmapca_cli.solvers.parallel import threads
+
+
+def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificate:
+    """The certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
+
+    curvature: −d²F/dθ_ij² over 4σ_i²σ_j², as the pair turns, with what sampling adds to it taken off; angle: from the
+    whole Hessian up to k = 64. Everything else is as in `identifiability.certify` for axes fitted on these rows, which
+    should come in their natural order. Components must have variance.
+    """
+    rows = np.asarray(Y, dtype=np.float64)
+    rows = rows - rows.mean(0)
+    k = rows.shape[1]
+    size = np.sqrt(np.mean(rows**2))
+    with threads(None):
+        view = views(rows / size, COUPLED)[-1]
+        point = view.at(np.eye(k))
+        equations = ascent.system(view, point, lam)
+    groups = influence.grouped(rows / size, point)
+    curvature, error = influence.pair_curvature(groups, point, lam)
+    shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
+    threshold = influence.threshold(k, len(groups.weight), level)
+    score = np.divide(curvature, error, out=np.zeros((k, k)), where=error > 0)
+    verdict = np.where(score > threshold, IDENTIFIED, np.where(score < -threshold, REPELLED, ARBITRARY))
+    angle = influence.angle_errors(groups, point, lam, equations.J, equations.D)
+    variance = np.diag(point.C)
+    unit = 4 * np.outer(variance, variance)
+    log_sigma = np.log(variance) / 2
+    moved = np.einsum("gjj->gj", groups.C) / variance / 2
+    moved -= groups.weight @ moved
+    its_error = groups.error(moved[:, :, None] - moved[:, None, :])
+    apart = np.abs(log_sigma[:, None] - log_sigma)
+    return Certificate(
+        curvature=off(curvature / unit),
+        error=off(error / unit),
+        score=off(score),
+        shape=off(shape / unit),
+        shape_error=off(shape_error / unit),
+        variance_score=off(np.divide(apart, its_error, out=np.zeros((k, k)), where=its_error > 0)),
+        angle=off(np.where(verdict == IDENTIFIED, angle, np.inf)),
+        verdict=verdict,
+        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
+        kurtosis=point.kappa / variance**2,
+        sigma=np.sqrt(variance) * size,
+        n=len(rows),
+        threshold=threshold,
+        level=level,
+        lam=lam,
+    )

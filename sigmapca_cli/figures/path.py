@@ -1,0 +1,40 @@
+"""Agreement of halves along a path over λ or a."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sigmapca_cli.figures.save import BLUE, GREY, RED, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: str = "") -> Figure:
+    """Agreement over λ or a (a log scale), linear PCA and the span as lines, a ring where filters jumped.
+
+    knots: `solvers.path.Knot`. a = ∞ is drawn at twice the largest finite a.
+    """
+    at = np.array([knot.at for knot in knots])
+    finite = at[np.isfinite(at)]
+    at = np.where(np.isfinite(at), at, 2 * finite.max(initial=1.0))
+    agreement = np.array([knot.agreement for knot in knots])
+    jumped = np.array([sum(knot.jumps) > 0 for knot in knots])
+    figure = new_figure(4.6, 3.0)
+    axes = figure.add_subplot()
+    axes.axhline(span, color=GREY, linewidth=0.8, linestyle="--", label="span of the two subspaces")
+    axes.axhline(pca, color=RED, linewidth=0.8, label="linear PCA")
+    axes.plot(at, agreement, ".-", color=BLUE, linewidth=1.0, markersize=5, label="halves")
+    axes.plot(at[jumped], agreement[jumped], "o", color=BLUE, markerfacecolor="none",
+              markersize=8, label="filters jumped here")  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("λ" if along == "lam" else "a (∞ at the right end)", fontsize=8)
+    axes.set_ylabel("mean matched |cos|", fontsize=8)
+    tidy(axes)
+    axes.legend(fontsize=7, frameon=False)
+    if title:
+        axes.set_title(title, fontsize=9)
+    return figure

@@ -1,0 +1,213 @@
+"""solver=moments: the rotation R that makes F(R) = Σ_j σ_j⁴ + λ·Σ_j |cum₄(y_j)| greatest (docs/solver.md).
+
+F is a function: it goes from linear PCA (λ → 0, or Gaussian data) to linear ICA (equal variances), for heavy and light
+tails alike. No random numbers are drawn and no scale a of a nonlinearity is chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.solvers import ascent, influence
+from sigmapca_cli.solvers.ascent import End, Step, View
+from sigmapca_cli.solvers.fourth import Fourth
+from sigmapca_cli.solvers.newton import LEVELS, checked_rows, checked_start, in_order
+from sigmapca_cli.solvers.parallel import threads as on_threads
+from sigmapca_cli.solvers.streamed import Streamed
+
+Array = np.ndarray
+
+LAMBDA = 0.1
+"""λ of F: at 0.1 halves of images agreed better than at 1/3 and 1, or as well (docs/solver.md)."""
+LARGEST = 64
+"""Components up to which all fourth cumulants are held: 35 MB, half a minute for 500,000 rows."""
+SAME = 0.999
+"""Mean |cos| from which on two ends of a climb are the same answer."""
+COUPLED = 64
+"""Components up to which standard errors take into account how pairs act on each other."""
+
+
+@dataclass
+class Maximum:
+    """What the climb found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
+
+    value: F in units in which the mean variance is 1; kappa (k,): cum₄(y_j)/σ_j⁴, the excess kurtosis; angle: radians
+    still to go, the largest entry of Newton's step; saddle: it stands where F rises to two sides; history: (kind,
+    rows, F, largest angle) of every step; error (k, k): standard error of the angle of every pair, π/2 where nothing
+    fixes it; filter_error (k,): of each filter within the k components; fixed (k, k): whether F curves along a pair
+    beyond the error of its curvature; carrying (k,): how many rows carry the fourth moment of each; order (k,): which
+    column of the climb became which; agreeing: how many starts ended in this answer; notes: what a user must know.
+    """
+
+    R: Array
+    sigma: Array
+    kappa: Array
+    lam: float
+    value: float
+    converged: bool
+    saddle: bool
+    angle: float
+    iterations: int
+    history: list[Step]
+    error: Array
+    fixed: Array
+    carrying: Array
+    order: Array
+    agreeing: int = 1
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def filter_error(self) -> Array:
+        """(k,) radians: the root of the sum of squares over the pairs of each component."""
+        return np.asarray(np.sqrt(np.sum(self.error**2, axis=1)))
+
+
+def maximise(
+    Y: Array,
+    lam: float = LAMBDA,
+    *,
+    start: Array | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    starts: int = 1,
+    threads: int | None = None,
+    tensor: int = LARGEST,
+) -> Maximum:
+    """The maximum of F over rotations of the components Y that the climb from `start` ends in.
+
+    Y (n, k): uncorrelated centred columns by decreasing variance, float32 or float64, in any units. lam: λ > 0. start
+    (k, k): orthogonal, default the identity (the PCA solution); with `starts` above 1 further climbs begin at
+    random rotations, always the same ones, and the highest end is kept. tol bounds the angle still to go, in radians.
+    Up to `tensor` components all fourth cumulants are held. Non-convergence is reported in the result, never raised.
+    Raises InputError for unusable data or settings.
+    """
+    if not (np.isfinite(lam) and lam > 0):
+        raise InputError(f"solver.lam={lam:g}: must be a finite number > 0")
+    rows, size = scaled(Y)
+    R = checked_start(start, rows.shape[1])
+    history: list[Step] = []
+    with on_threads(threads):
+        view, *later = views(rows, tensor)
+        rough = 1.0 if not later else 100.0
+        ends = []
+        for number in range(starts):
+            own: list[Step] = []
+            begin = R if number == 0 else random_rotation(len(R), number)
+            ends.append((*ascent.climb(view, begin, lam, rough * tol, max_iter, own), own))
+        R, end, history = max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+        for view in later:
+            R, end = ascent.climb(
+                view, R, lam, tol if view.n == len(rows) else rough * tol, max_iter, history
+            )
+        R, order = in_order(R, view.C)
+        result = conclude(rows, view, R, order, lam, tol, end, history, size)
+    result.agreeing, others = compared(ends)
+    result.notes += others
+    return result
+
+
+def scaled(Y: Array) -> tuple[Array, float]:
+    """Rows of Y centred and divided by one scale, and that scale: F keeps its maxima, and powers stay in range."""
+    rows = checked_rows(Y, None, "moments")
+    rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
+    size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
+    return (rows / size).astype(rows.dtype), size
+
+
+def random_rotation(k: int, seed: int) -> Array:
+    """A uniformly random orthogonal matrix (k, k)."""
+    Q, T = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((k, k)))
+    return np.asarray(Q * np.sign(np.diag(T)))
+
+
+def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]:
+    """How many starts ended in the highest answer; of the others, how much lower F is and how alike the filters."""
+    if len(ends) == 1:
+        return 1, []
+    values = [history[-1][2] if history else -np.inf for _, _, history in ends]
+    best = int(np.argmax(values))
+    alike = [float(matches(ends[best][0], R).mean()) for R, _, _ in ends]
+    others = [i for i, cosine in enumerate(alike) if cosine < SAME]
+    if not others:
+        return len(ends), []
+    lower = max(1 - values[i] / values[best] for i in others)
+    least = min(alike[i] for i in others)
+    return len(ends) - len(others), [
+        f"{len(others)} of {len(ends)} starts ended in another answer: F is lower there by {lower:.1e} of itself at "
+        f"most, mean |cos| of the filters {least:.3f} at least; the highest was kept"
+    ]
+
+
+def matches(R: Array, S: Array) -> Array:
+    """(k,): |cos| between the unit columns of R and those of S that are matched to them, best assignment."""
+    from scipy.optimize import linear_sum_assignment
+
+    cosine = np.abs(R.T @ S)
+    return np.asarray(cosine[linear_sum_assignment(-cosine)])
+
+
+def views(rows: Array, tensor: int) -> list[View]:
+    """What is climbed in turn: one tensor of all rows, or more and more rows."""
+    n, k = rows.shape
+    if k <= tensor:
+        return [Fourth.of(rows)]
+    return [Streamed.of(rows, count) for count in (*LEVELS, n) if 2 * count <= n or count == n]
+
+
+def conclude(
+    rows: Array,
+    view: View,
+    R: Array,
+    order: Array,
+    lam: float,
+    tol: float,
+    end: End,
+    history: list[Step],
+    size: float,
+) -> Maximum:
+    """The answer with what the rows say about it."""
+    point = view.at(R)
+    groups = influence.grouped(rows, point)
+    equations = ascent.system(view, point, lam)
+    J = equations.J if len(R) <= COUPLED else None
+    curvature, its_error = influence.pair_curvature(groups, point, lam)
+    fixed = curvature > influence.threshold(len(R), len(groups.weight)) * its_error
+    error = influence.angle_errors(groups, point, lam, J, equations.D)
+    np.fill_diagonal(fixed, True)
+    result = Maximum(
+        R=R,
+        sigma=point.sigma * size,
+        kappa=point.kappa / point.sigma**4,
+        lam=lam,
+        value=ascent.value(view, R, lam),
+        converged=end.converged,
+        saddle=end.saddle,
+        angle=end.angle,
+        iterations=len(history),
+        history=history,
+        error=np.where(fixed, np.minimum(error, np.pi / 2), np.pi / 2),
+        fixed=fixed,
+        carrying=groups.carrying,
+        order=order,
+    )
+    result.notes = notes(result, groups, tol, len(rows))
+    return result
+
+
+def notes(result: Maximum, groups: influence.Groups, tol: float, n: int) -> list[str]:
+    """What a user must know, in sentences."""
+    found = []
+    if result.saddle:
+        found.append(
+            "ended at a saddle of F: it rises on two sides of this answer; start elsewhere (init=orthogonal)"
+        )
+    elif not result.converged:
+        found.append(
+            f"not converged: {result.angle:.1e} rad still to go after {result.iterations} steps, above {tol:.0e}"
+        )
+    if loose := int((~result.fixed).sum()) // 2:
+        found.append(f"{loose} pairs of components are not identified: F is flat along them within its error")
+    return found + influence.owners(groups, n)

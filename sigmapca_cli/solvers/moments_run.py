@@ -1,0 +1,123 @@
+"""From a source to the answer of solver=moments: covariance, projection, the climb, final order and signs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
+from sigmapca_cli.solvers.path import chosen_lam
+from sigmapca_cli.solvers.run import Facts, nearest_rotation, project
+from sigmapca_cli.sources.base import Source
+
+Array = np.ndarray
+
+log = logging.getLogger("sigmapca")
+
+
+def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
+    """The solution of a resolved configuration with solver=moments, and how it was found.
+
+    init=file starts from the filters of that file, init=orthogonal from a random rotation of the principal axes (by
+    seed), any other init from the principal axes. InputError for models that it does not know.
+    """
+    if problem := refusal(cfg):
+        raise InputError(problem)
+    start = None
+    if cfg.init == "file":
+        from sigmapca_cli.training.start import from_file
+
+        start = from_file(cfg.init_file, source.p, cfg.k)
+    return moments_fit(
+        source,
+        cfg.k,
+        cfg.solver.lam,
+        whiten=cfg.model.family == "linear_ica",
+        start=start,
+        seed=cfg.seed if cfg.init == "orthogonal" else None,
+        starts=cfg.solver.starts,
+        tol=cfg.solver.tol,
+        max_iter=cfg.solver.max_iterations,
+        threads=cfg.threads,
+        clip=cfg.solver.clip,
+    )
+
+
+def moments_fit(
+    source: Source,
+    k: int,
+    lam: float | str = LAMBDA,
+    *,
+    whiten: bool = False,
+    start: Array | None = None,
+    seed: int | None = None,
+    starts: int = 1,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    threads: int | None = None,
+    clip: float | None = None,
+) -> tuple[Solution, Facts]:
+    """W = P·R with the greatest F found: from the principal axes, from filters start (p, k), or by seed.
+
+    lam: λ of F, or "auto": the one at which two halves of the rows agree best. whiten: linear ICA; the components of
+    unit variance leave Σσ⁴ constant, and the sum of |cumulants| decides. starts: so many climbs, the further ones from
+    random rotations. clip: quantile of the row norms beyond which rows are drawn in. Rows are streamed once, into one
+    float32 (n, k) matrix.
+    """
+    P, Y, C, notes = project(source, k, clip)
+    R = random_rotation(k, seed) if start is None and seed is not None else None
+    if start is not None:
+        R = nearest_rotation(P, start)
+    if whiten:
+        Y = (Y / Y.std(0, dtype=np.float64)).astype(Y.dtype)
+    if isinstance(lam, str):
+        lam, agreement = chosen_lam(Y)
+        log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)
+    result = maximise(Y, lam, start=R, starts=starts, tol=tol, max_iter=max_iter, threads=threads)
+    for note in notes + result.notes:
+        log.warning("solver moments: %s", note)
+    each = {"filter_error": result.filter_error, "carrying_rows": result.carrying}
+    solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
+    return solution, facts(result)
+
+
+def facts(result: Maximum) -> Facts:
+    """What is stored of a run; relative_gradient is the angle still to go, in radians."""
+    return {
+        "converged": result.converged,
+        "relative_gradient": result.angle,
+        "iterations": result.iterations,
+        "contrast": result.value,
+        "lam": result.lam,
+        "starts_agreeing": result.agreeing,
+    }
+
+
+def start_filters(cfg: Any, source: Source) -> Array:
+    """Filters (p, k) to start another method from, for init=moments; from the principal axes, by cfg.solver."""
+    own = cfg.solver
+    return moments_fit(source, cfg.k, own.lam, starts=own.starts, threads=cfg.threads, clip=own.clip)[0].W
+
+
+def refusal(cfg: Any) -> str | None:
+    """Why the solver cannot take a resolved configuration, or None where it can."""
+    if getattr(cfg.model, "objective", None) != "main":
+        return f"solver=moments finds the axes of nonlinear PCA; train model={cfg.model.name} with solver=stochastic"
+    if cfg.ordering.name != "none":
+        return "solver=moments orders by variance at the end; use ordering=none, or solver=stochastic"
+    if cfg.regularisers:
+        return "solver=moments knows no regularisers; drop them, or use solver=stochastic"
+    if cfg.init == "file" and cfg.model.family == "linear_ica":
+        return "solver=moments starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
+    if cfg.sigma.name not in ("batch", "ema", "data"):
+        return f"solver=moments takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+    if cfg.solver.polish:
+        return "solver=moments has no polish; drop solver.polish, or use solver=newton init=moments"
+    h = cfg.nonlinearity
+    if cfg.model.family != "linear_ica" and (h.name, h.derivative) != ("scaled_tanh", "true"):
+        return f"solver=moments uses no nonlinearity; leave nonlinearity={h.name} out, or use solver=newton"
+    return None

@@ -1,0 +1,120 @@
+"""Filters as a function of λ, from linear PCA to linear ICA, or of a, from fourth moments down: on two halves at once.
+
+Each answer is the start of the next. How well the halves agree along the path says which λ, or a, the data support;
+where filters leave their course from one knot to the next, the answer has branched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sigmapca_cli.solvers import ascent
+from sigmapca_cli.solvers.maximum import LAMBDA, LARGEST, matches, scaled, views
+from sigmapca_cli.solvers.newton import solve
+from sigmapca_cli.solvers.parallel import threads
+
+Array = np.ndarray
+Half = tuple[Array, Array]  # P (p, k), Y (n, k)
+
+LAMS = (0.003, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0)
+SCALES = (np.inf, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0)
+JUMP = 0.9
+"""A filter whose |cos| with the one it was at the knot before is below this has left its course."""
+NEAR = 0.01
+"""Agreement less than this below the greatest of the path counts as good."""
+STRETCHES, CLOSE = 64, 0.002
+"""Of lam=auto: stretches of rows that form the two halves in turn; a difference of agreement that decides nothing."""
+BEGIN = 1 / 3
+"""λ whose answer a path over a begins with: the limit a → ∞ for heavy tails."""
+
+
+@dataclass(frozen=True)
+class Knot:
+    """One λ or a: mean matched |cos| between the filters of the halves; filters of each half that left their course
+    since the knot before; whether both halves converged.
+    """
+
+    at: float
+    agreement: float
+    jumps: tuple[int, int]
+    converged: bool
+
+
+def span(halves: Sequence[Half]) -> float:
+    """Mean cosine of the principal angles between the two subspaces: about the most that filters in them can reach."""
+    (P, _), (Q, _) = halves
+    return float(np.linalg.svd(P.T @ Q, compute_uv=False).mean())
+
+
+def agreement(halves: Sequence[Half], turns: Sequence[Array] | None) -> float:
+    """Mean matched |cos| between the filters P·R of the halves; None: R = I, linear PCA."""
+    (P, _), (Q, _) = halves
+    if turns is None:
+        return float(matches(P, Q).mean())
+    return float(matches(P @ turns[0], Q @ turns[1]).mean())
+
+
+def over_lam(halves: Sequence[Half], lams: Sequence[float] = LAMS, tol: float = 1e-5) -> Iterator[Knot]:
+    """λ upwards, from the principal axes."""
+    with threads(None):
+        looks = [views(scaled(Y)[0], LARGEST)[-1] for _, Y in halves]
+        turns = [np.eye(Y.shape[1]) for _, Y in halves]
+        for lam in lams:
+            found = [ascent.climb(view, R, lam, tol, 200, []) for view, R in zip(looks, turns, strict=True)]
+            yield knot(lam, halves, turns, [R for R, _ in found], all(end.converged for _, end in found))
+            turns = [R for R, _ in found]
+
+
+def over_a(halves: Sequence[Half], scales: Sequence[float] = SCALES, tol: float = 1e-5) -> Iterator[Knot]:
+    """a downwards, from the answer of F with λ = 1/3."""
+    turns = []
+    with threads(None):
+        for _, Y in halves:
+            view = views(scaled(Y)[0], LARGEST)[-1]
+            turns.append(ascent.climb(view, np.eye(Y.shape[1]), BEGIN, tol, 200, [])[0])
+    for a in scales:
+        found = [solve(Y, a=a, start=R, tol=tol) for (_, Y), R in zip(halves, turns, strict=True)]
+        yield knot(a, halves, turns, [one.R for one in found], all(one.converged for one in found))
+        turns = [one.R for one in found]
+
+
+def knot(
+    at: float, halves: Sequence[Half], before: Sequence[Array], now: Sequence[Array], converged: bool
+) -> Knot:
+    """What has come of one step."""
+    even, odd = (int((matches(R, S) < JUMP).sum()) for R, S in zip(before, now, strict=True))
+    return Knot(float(at), agreement(halves, now), (even, odd), converged)
+
+
+def chosen_lam(Y: Array) -> tuple[float, float]:
+    """(λ, agreement of the halves at it): of λ that agree within CLOSE of the best one, the nearest to 0.1.
+
+    The halves are every other one of STRETCHES stretches of the rows: neighbouring rows may be nearly the same.
+    """
+    part = np.arange(len(Y)) * STRETCHES // len(Y) % 2
+    P = np.eye(Y.shape[1])
+    knots = list(over_lam([(P, Y[part == 0]), (P, Y[part == 1])]))
+    top = best(knots)
+    near = [knot for knot in knots if knot.agreement >= top.agreement - CLOSE]
+    found = min(near, key=lambda knot: abs(np.log(knot.at / LAMBDA)))
+    return found.at, found.agreement
+
+
+def best(knots: Sequence[Knot]) -> Knot:
+    """The knot at which the halves agree best."""
+    return max(knots, key=lambda found: found.agreement)
+
+
+def good(knots: Sequence[Knot]) -> list[Knot]:
+    """The knots next to the best one, without a gap, at which the halves agree almost as well."""
+    top = best(knots)
+    place, least = list(knots).index(top), top.agreement - NEAR
+    low = high = place
+    while low > 0 and knots[low - 1].agreement >= least:
+        low -= 1
+    while high + 1 < len(knots) and knots[high + 1].agreement >= least:
+        high += 1
+    return list(knots[low : high + 1])

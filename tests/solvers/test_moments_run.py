@@ -1,0 +1,135 @@
+"""solver=moments on sources: planted filters, bad rows, linear ICA, and as a start for others."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import FastICA
+
+from sigmapca_cli import sources
+from sigmapca_cli.config import Config, SolverConfig
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig
+from sigmapca_cli.solvers import moments_run
+from sigmapca_cli.solvers.clip import clipped
+from sigmapca_cli.solvers.moments_run import moments_fit
+from sigmapca_cli.solvers.run import fit as newton_fit
+from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth
+from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.training.start import initial_filters
+
+
+def planted(kind, n=30_000):
+    return sources.build(
+        DataConfig(name="planted", sources=kind, n=n, p=20, k=8, group=4, standardise="none")
+    )
+
+
+def spoiled(source, rows, factor):
+    """The same rows, some of them replaced by random ones of so many standard deviations."""
+    rng = np.random.default_rng(5)
+    X = np.array(source.X, np.float64)
+    X[rng.choice(len(X), rows, replace=False)] = factor * X.std() * rng.normal(size=(rows, X.shape[1]))
+    return MemorySource("spoiled", X, Standardisation("none"), Truth("filters", filters=source.truth.filters))
+
+
+def matched(A, B):
+    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
+    return cosine[linear_sum_assignment(-cosine)]
+
+
+def configured(**solver):
+    return Config(k=8, nonlinearity=NonlinearityConfig(a=4.0), solver=SolverConfig("moments", **solver))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "mixed"])
+def test_filters_of_equal_variance_are_found_and_ordered(kind):
+    source = planted(kind)
+    solution, facts = moments_fit(source, 8)
+    assert facts["converged"] and facts["relative_gradient"] <= 1e-5
+    assert matched(solution.W, source.truth.filters).min() > 0.998
+    np.testing.assert_allclose(solution.W.T @ solution.W, np.eye(8), atol=1e-10)
+    assert np.all(np.diff(solution.sigma) <= 0)
+    missed = np.arccos(matched(solution.W, source.truth.filters))
+    assert missed.max() < 4 * solution.extra["filter_error"].max()
+    assert np.all(solution.extra["filter_error"] < 0.05)
+
+
+def test_linear_ica_is_that_of_the_cube():
+    """On whitened data F is the sum of |cumulants|, whose stationary points are those of FastICA's symmetric cube."""
+    source = planted("laplace")
+    X = np.concatenate(list(source.blocks())).astype(np.float64)
+    X -= X.mean(0)
+    solution, facts = moments_fit(source, 8, whiten=True)
+    peer = FastICA(8, whiten="unit-variance", fun="cube", tol=1e-8, max_iter=2000, random_state=0).fit(X)
+    assert facts["converged"]
+    assert matched(X @ solution.encoder, peer.transform(X)).min() > 0.9999
+    np.testing.assert_allclose((X @ solution.encoder).std(0), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "factor"), [(1, 1000.0), (20, 20.0)])
+def test_bad_rows_are_named_and_drawn_in(rows, factor, caplog):
+    source = planted("laplace", 20_000)
+    bad = spoiled(source, rows, factor)
+    without, _ = moments_fit(bad, 8)
+    assert "is owned by few rows" in caplog.text
+    assert matched(without.W, bad.truth.filters).mean() < 0.95
+    caplog.clear()
+    with_clip, facts = moments_fit(bad, 8, clip=0.998)
+    assert "40 of 20000 rows were drawn in" in caplog.text and "owned" not in caplog.text
+    assert facts["converged"] and matched(with_clip.W, bad.truth.filters).mean() > 0.999
+    clean, _ = moments_fit(source, 8)
+    drawn, _ = moments_fit(source, 8, clip=0.999)
+    assert matched(clean.W, drawn.W).mean() > 0.9999
+
+
+def test_moments_of_clipped_rows_are_those_of_the_rows():
+    """Corrected from those of all rows, against the rows themselves drawn in."""
+    source = spoiled(planted("mixed", 5000), 50, 10.0)
+    X = np.concatenate(list(source.blocks())).astype(np.float64)
+    found = clipped(source, 0.98)
+    X *= np.minimum(1, np.quantile(np.linalg.norm(X, axis=1), 0.98) / np.linalg.norm(X, axis=1))[:, None]
+    np.testing.assert_allclose(found.mean, X.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.C, np.cov(X.T, bias=True), atol=1e-5)
+    assert found.count == 100
+
+
+def test_other_solvers_start_at_its_answer():
+    source = planted("mixed")
+    answer = moments_fit(source, 8)[0].W
+    cfg = configured()
+    cfg.init = "moments"
+    np.testing.assert_array_equal(initial_filters(cfg, source), answer)
+    cfg.a = cfg.nonlinearity.a = "auto"
+    there, sooner = newton_fit(cfg, source)
+    cfg.init = "pca"
+    from_pca, later = newton_fit(cfg, source)
+    assert sooner["converged"] and sooner["iterations"] < later["iterations"]
+    assert matched(there.W, from_pca.W).min() > 0.9999
+
+
+def test_starts_and_init_are_those_of_the_configuration():
+    source = planted("mixed", 5000)
+    cfg = configured(starts=3)
+    assert moments_run.fit(cfg, source)[1]["starts_agreeing"] == 3
+    cfg.init, cfg.solver = "orthogonal", SolverConfig("moments", max_iterations=1)
+    first = moments_run.fit(cfg, source)[0].W
+    cfg.seed = 1
+    assert matched(first, moments_run.fit(cfg, source)[0].W).min() < 1 - 1e-9
+    assert matched(first, moments_run.fit(configured(max_iterations=1), source)[0].W).min() < 1 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": ModelConfig("rica", objective="rica")}, "model=rica"),
+        ({"nonlinearity": NonlinearityConfig("tanh", a=1.0)}, "nonlinearity=tanh"),
+        ({"regularisers": {"l1": 1.0}}, "regularisers"),
+        ({"solver": SolverConfig("moments", polish=True)}, "polish"),
+    ],
+)
+def test_what_it_does_not_know_is_refused(change, words):
+    cfg = configured()
+    for key, value in change.items():
+        setattr(cfg, key, value)
+    with pytest.raises(InputError, match=words):
+        moments_run.fit(cfg, planted("laplace", 1000))
