@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.fourth import certify_fourth
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify_run
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.words import explain
 from sigmapca_cli.solvers.maximum import maximise
 
@@ -76,7 +77,7 @@ def test_nothing_depends_on_the_units(unit):
 def test_a_run_is_certified_by_its_own_lam():
     Y = answer(drawn(4))[0].astype(np.float32)
     source = SimpleNamespace(n=len(Y), rows=lambda index: Y[index])
-    config = {"solver": {"name": "moments", "lam": "auto"}}
+    config = {"solver": {"name": "moments", "lam": "auto"}, "model": {"objective": "main"}}
     run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={"lam": 0.2})
     np.testing.assert_allclose(
         certify_run(run, source).curvature, certify_fourth(Y, 0.2).curvature, rtol=1e-6
