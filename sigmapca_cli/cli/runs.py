@@ -17,7 +17,20 @@ def add(app: typer.Typer) -> None:
 
 
 # The last columns are left out first where the terminal is too narrow for all.
-COLUMNS = ("run", "status", "model", "a", "k", "seed", "loss", "mcc", "data", "seconds", "created")
+COLUMNS = (
+    "run",
+    "status",
+    "model",
+    "a",
+    "k",
+    "seed",
+    "converged",
+    "loss",
+    "mcc",
+    "data",
+    "seconds",
+    "created",
+)
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
 
 
@@ -49,15 +62,21 @@ def listed(row: Any) -> dict[str, Any]:
         "model": row.model,
         "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
         **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
+        "converged": said(row.attrs.get("converged")),
         "loss": row.last.get("loss"),
         "mcc": row.evaluation.get("mcc"),
         "step": row.step,
         "seconds": row.attrs.get("wall_seconds"),
-        **{name: value for name, value in row.evaluation.items() if name != "mcc"},
+        **{name: value for name, value in row.evaluation.items() if name not in ("mcc", "converged")},
         "created": str(row.attrs.get("created", ""))[5:16].replace("T", " "),
         "folder": str(row.folder),
         "error": row.error,
     }
+
+
+def said(converged: Any) -> str | None:
+    """yes or no; None where a run has not said it."""
+    return None if converged is None or converged == "" else "yes" if converged else "no"
 
 
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:

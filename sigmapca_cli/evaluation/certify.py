@@ -157,8 +157,9 @@ def state_of(run: Any) -> str | None:
     """A sentence about a run that has not converged, or may not have; None for one that has."""
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
     model = run.config.get("model", {})
-    trained = (
-        model.get("kind", "trained") == "trained" and run.config.get("solver", {}).get("name") != "newton"
+    trained = model.get("kind", "trained") == "trained" and run.config.get("solver", {}).get("name") not in (
+        "newton",
+        "moments",
     )
     if converged is not None and converged != "" and not converged:
         return (

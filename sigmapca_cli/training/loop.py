@@ -143,9 +143,10 @@ class Trainer:
                     return
 
     def has_ended(self) -> bool:
-        """Whether a stage ends here, or an epoch that is worth a line in the log: not one of a few steps."""
-        worth = self.batches.per_epoch >= self.cfg.log_every or self.cfg.keep == "best_loss"
-        return self.step in self.ends or (worth and self.position[1] == 0)
+        """Whether a stage ends here, or an epoch. Thousands of epochs of a few steps are not worth a line each."""
+        brief = self.batches.per_epoch < self.cfg.log_every and self.cfg.keep == "last"
+        skipped = brief and len(self.ends) > 1 and self.cfg.stop == "never"
+        return self.step in self.ends or (not skipped and self.position[1] == 0)
 
     def begin_epoch(self) -> None:
         """Refresh what is exact over the data, and remember where the filters are."""

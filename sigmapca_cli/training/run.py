@@ -176,9 +176,8 @@ def complete(
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
     if facts["converged"] and (pairs := loose_pairs(cfg, facts)):
-        say(
-            f"  {pairs} pairs of components are not fixed by these rows: sigmapca evaluate last --certificate"
-        )
+        held = "1 pair of components is" if pairs == 1 else f"{pairs} pairs of components are"
+        say(f"  {held} not fixed by these rows: sigmapca evaluate last --certificate")
     if not facts["converged"]:
         message = unconverged(cfg, begun.method.kind, facts)
         if cfg.strict:
