@@ -40,6 +40,10 @@ def show(
     if "clipped_values" in attrs:
         told = f"{attrs['clipped_values']} values clipped to the quantiles {attrs['clip']} and 1 - {attrs['clip']}"
         console.print(told, highlight=False)
+    if (converged := attrs.get("converged")) not in (None, ""):
+        angle = found.evaluation.get("angle")
+        told = "" if angle is None else f": at most {float(angle):.2g} rad to go"
+        console.print(("converged" if converged else "not converged") + told, highlight=False)
     if attrs.get("error"):
         console.print(attrs["error"], highlight=False)
     scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.identifiability import (
@@ -13,7 +16,6 @@ from sigmapca_cli.evaluation.identifiability import (
     LEVEL,
     Certificate,
     certify,
-    threshold_of,
     without_diagonal,
 )
 from sigmapca_cli.evaluation.metrics import Array
@@ -40,6 +42,29 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
     W = np.asarray(run.filters, dtype=np.float64)
     Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
+    return replace(certificate_of(run, model, Y, level), cut=cut_by(source, Y))
+
+
+def cut_by(source: Any, Y: Array) -> Array:
+    """(k,): components of Y (n, k) whose variance is, within 3 standard errors, that of the next axis left out.
+
+    Directions of one variance span a subspace, of which any part may be found: chance decides which.
+    """
+    k = Y.shape[1]
+    values = source.principal_axes()[0] if hasattr(source, "principal_axes") else np.zeros(0)
+    if len(values) <= k or values[k] <= 1e-12 * values[0]:
+        return np.zeros(k, bool)
+    centred = Y - Y.mean(0)
+    variance = np.maximum(np.square(centred).mean(0), np.finfo(float).tiny)
+    kurtosis = np.square(np.square(centred)).mean(0) / variance**2 - 1
+    # The axis left out is taken to have the tails of the component.
+    error = np.sqrt(2 * np.maximum(kurtosis, 0) / len(Y))
+    found: Array = np.asarray(np.log(variance / values[k]) <= 3 * error)
+    return found
+
+
+def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
+    """The certificate of the components Y (n, k) of a run, by the equation that trained it."""
     if is_linear(model):
         return certify_variances(Y, level)
     if run.config.get("solver", {}).get("name") == "moments":
@@ -126,13 +151,13 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
     difference = np.abs(ratio[:, None] - ratio)
     deviation = error(s[:, :, None] - s[:, None, :])
     score = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
-    threshold = threshold_of(level, k, groups - 1, False)
+    apart = told_apart(sigma, score, groups - 1, level)
     safe = np.where(sigma > 0, sigma, 1.0)
     t = safe / safe[:, None]
     gap = np.abs(1 / t - t)
     C = moments.over_all(moments.C)
     correlation = moments.C - C - C * (s[:, :, None] + s[:, None, :])
-    verdict = np.where(score > threshold, IDENTIFIED, ARBITRARY)
+    verdict = np.where(apart, IDENTIFIED, ARBITRARY)
     angle = np.divide(error(correlation * (1 - np.eye(k))), gap, out=np.full((k, k), np.inf), where=gap > 0)
     return Certificate(
         curvature=without_diagonal(gap**2),
@@ -147,10 +172,51 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
         sigma=sigma,
         n=n,
-        threshold=threshold,
+        threshold=spread_by_chance(2, groups - 1, level),
         level=level,
         linear=True,
     )
+
+
+def told_apart(sigma: Array, score: Array, freedom: int, level: float) -> NDArray[np.bool_]:
+    """(k, k): pairs whose variances differ beyond chance, from the scores of their differences (k, k).
+
+    Fitted axes spread the sample variances of a group of equal ones as far as they go. So a pair counts as apart only
+    if every block of neighbours that holds it, by decreasing variance, is spread further than a group of its size is
+    by chance.
+    """
+    k = len(sigma)
+    order = np.argsort(-sigma)
+    back = np.argsort(order)
+    sorted_score = score[np.ix_(order, order)]
+    limits = np.array([np.inf, np.inf, *(spread_by_chance(m, freedom, level) for m in range(2, k + 1))])
+    i, j = np.indices((k, k))
+    clear = np.where(j > i, sorted_score > limits[np.abs(j - i) + 1], True)
+    # All blocks [a, b] with a ≤ i and b ≥ j.
+    clear = np.minimum.accumulate(clear, axis=0)
+    clear = np.minimum.accumulate(clear[:, ::-1], axis=1)[:, ::-1] & (j > i)
+    both = clear | clear.T
+    return np.asarray(both[np.ix_(back, back)], bool)
+
+
+@cache
+def spread_by_chance(m: int, freedom: int, level: float) -> float:
+    """Spread of the log standard deviations of m fitted axes of one variance, in standard errors, exceeded at `level`.
+
+    The sample covariance of such a group is λ(I + A/√n), A of the Gaussian orthogonal ensemble: the range of its
+    eigenvalues, halved, over an independent estimate of scale with `freedom` degrees. By simulation; large m are
+    interpolated.
+    """
+    if m > 12 and m % 8:
+        low, high = m // 8 * 8, m // 8 * 8 + 8
+        low = max(low, 12)
+        ends = [spread_by_chance(n, freedom, level) for n in (low, high)]
+        return float(np.interp(m, (low, high), ends))
+    random = np.random.default_rng(m)
+    X = random.standard_normal((2000 if m <= 12 else 400, m, m))
+    values = np.linalg.eigvalsh((X + X.swapaxes(1, 2)) / np.sqrt(2))
+    scale = np.sqrt(freedom / random.chisquare(freedom, len(X)))
+    return float(np.quantile((values[:, -1] - values[:, 0]) / 2 * scale, 1 - level))
 
 
 def state_of(run: Any) -> str | None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.evaluation.mixtures import mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
@@ -34,8 +35,10 @@ class Certificate:
     log σ over its standard error; angle: the standard error, in radians, of the angle between the two axes
     (inf where nothing fixes it); verdict: IDENTIFIED, ARBITRARY or REPELLED. Per component (k,): weakest, the
     partner with the smallest score; kurtosis; sigma. `threshold` is the score up to which a pair is
-    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is. lam:
-    λ of F where it is the curvature of an answer of solver=moments, not that of the main loss.
+    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is.
+    mixed (k, k): pairs held where they are mixtures (`mixtures`), REPELLED in verdict. cut (k,): components whose
+    variance is that of directions left out. lam: λ of F where it is the curvature of an answer of solver=moments,
+    not that of the main loss.
     """
 
     curvature: Array
@@ -54,12 +57,15 @@ class Certificate:
     level: float
     linear: bool = False
     lam: float | None = None
+    mixed: NDArray[Any] | None = None
+    cut: NDArray[Any] | None = None
 
     @property
     def identified(self) -> NDArray[np.bool_]:
         """(k,): whether every pair of the component is identified."""
         other = ~np.eye(len(self.sigma), dtype=bool)
-        return np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
+        held = np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
+        return held if self.cut is None else held & ~self.cut
 
     @property
     def expected_cosine(self) -> Array:
@@ -137,6 +143,10 @@ def _certificate(
     error = pairs.error(pairs.H_influence)
     value = _ratio(pairs.H - bias, error)
     verdict = np.where(value > threshold, IDENTIFIED, np.where(value < -threshold, REPELLED, ARBITRARY))
+    variance_score = _ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)
+    # What different variances hold is meant to be where it is; what shape alone holds may be a mixture.
+    mixed = (variance_score <= threshold) & mixed_pairs(moments.rows)
+    verdict[mixed] = REPELLED
     # The curvature of a pair that is not identified may be anything near 0: nothing fixes its angle.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
     return Certificate(
@@ -145,7 +155,8 @@ def _certificate(
         score=without_diagonal(value),
         shape=without_diagonal(pairs.shape),
         shape_error=without_diagonal(pairs.error(pairs.shape_influence)),
-        variance_score=without_diagonal(_ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)),
+        variance_score=without_diagonal(variance_score),
+        mixed=mixed,
         angle=without_diagonal(angle),
         verdict=verdict,
         weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, value), axis=1),

@@ -6,6 +6,9 @@ import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 
+MOST_OF_A_CHAIN = 0.4
+"""Share of pairs that are not identified up to which a group is told pair by pair."""
+PAIRS_SAID = 3
 WIDE = 1.5
 """Ratio of σ from which on the variances of a group are not called similar."""
 
@@ -22,11 +25,40 @@ def explain(certificate: Certificate) -> list[str]:
     if identified.any():
         lines[0] += f" (expected |cos| with their large-sample limit at least {cosine[identified].min():.4f})"
     for group in groups(certificate):
+        inside = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
         if len(group) == 2:
             lines.append(_pair(certificate, *group))
+        elif (inside != IDENTIFIED).mean() <= MOST_OF_A_CHAIN:
+            lines += _chain(certificate, group)
         else:
             lines.append(_group(certificate, group))
+    if certificate.cut is not None and certificate.cut.any():
+        lines.append(_cut(certificate))
     return lines
+
+
+def _chain(certificate: Certificate, group: list[int]) -> list[str]:
+    """A few pairs that join a group most of whose pairs are identified, the weakest first; the rest by number."""
+    pairs = [(i, j) for i in group for j in group if i < j and certificate.verdict[i, j] != IDENTIFIED]
+    pairs.sort(key=lambda pair: certificate.score[pair])
+    lines = [_pair(certificate, i, j) for i, j in pairs[:PAIRS_SAID]]
+    if len(pairs) > PAIRS_SAID:
+        lines.append(
+            f"{len(pairs) - PAIRS_SAID} more pairs of components {_listed([i + 1 for i in group])} are not fixed: "
+            "sigmapca plot --what certificate shows them"
+        )
+    return lines
+
+
+def _cut(certificate: Certificate) -> str:
+    """The components that share their variance with directions which were left out."""
+    assert certificate.cut is not None
+    numbers = [int(i) + 1 for i in np.flatnonzero(certificate.cut)]
+    many = f"components {_listed(numbers)} have" if len(numbers) > 1 else f"component {numbers[0]} has"
+    return (
+        f"{many} no more variance than directions beyond these {len(certificate.cut)}: chance decides which are found; "
+        "choose a k after which the variances fall (sigmapca data FILE --components)"
+    )
 
 
 def groups(certificate: Certificate) -> list[list[int]]:
@@ -90,9 +122,10 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
         f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
     )
     if sigma.max() > WIDE * sigma.min():  # a chain of alike neighbours whose ends are not alike
-        return False, f"have variances that differ ({spread})"
+        return False, f"have variances that differ, though not enough for these rows ({spread})"
     equal = bool(max(free) <= norm.isf(certificate.level / 2))
-    return equal, f"have {'equal' if equal else 'similar'} variance ({spread})"
+    words = "equal variance" if equal else "variances that these rows hardly tell apart"
+    return equal, f"have {words} ({spread})"
 
 
 def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
@@ -109,6 +142,8 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
         return False, f"have shapes that {held} ({_kurtosis(kurtosis)})"
     if np.abs(kurtosis).max() < 1:
         return True, "look Gaussian"
+    if (kurtosis > 0).all() or (kurtosis < 0).all():
+        return False, f"have shapes that hold them too little ({_kurtosis(kurtosis)})"
     return False, f"have shapes that cancel ({_kurtosis(kurtosis)})"
 
 
@@ -122,6 +157,9 @@ def _wrong(certificate: Certificate, group: list[int]) -> str:
         advice = "a smaller a (0.8) suits light tails"
     else:
         advice = "one needs a small a and one a large a: a=auto"
+    pairs = np.ix_(group, group)
+    if certificate.mixed is not None and certificate.mixed[pairs].any():
+        return f"this nonlinearity holds them where they are mixtures ({_kurtosis(kurtosis)}): {advice}"
     why = f"this nonlinearity turns them away from these axes ({_kurtosis(kurtosis)})"
     return f"{why}: train longer or from another start; if that does not help, {advice}"
 

@@ -39,6 +39,20 @@ def by_share(values: Array, share: float) -> int:
     return min(int(np.searchsorted(np.cumsum(positive) / total, share, side="right")) + 1, len(values))
 
 
+def at_a_gap(values: Array, k: int, n: int) -> int:
+    """The least number from k on after which the eigenvalues (p,) fall by more than chance; the rank where none does.
+
+    Directions of one variance are not told apart by it: a k that cuts through them keeps some, by chance. Two
+    eigenvalues of n Gaussian rows differ by chance by about 2 standard errors of a log variance, 2√(4/n).
+    """
+    rank = max(1, min(rank_of(values), n - 1))
+    logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
+    for end in range(k, rank):
+        if logs[end - 1] - logs[end] > 4 / np.sqrt(n):
+            return end
+    return max(k, rank) if k <= rank else k
+
+
 def by_mdl(values: Array, n: int) -> int:
     """The least description length of k components above white noise, for real Gaussian data; at least 1.
 

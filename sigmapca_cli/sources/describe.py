@@ -16,7 +16,7 @@ from sigmapca_cli.sources.array_files import is_zarr
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.cifar import LAYOUTS
 from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
-from sigmapca_cli.sources.components import by_broken_stick, by_share, count_of
+from sigmapca_cli.sources.components import at_a_gap, by_broken_stick, by_share, count_of
 from sigmapca_cli.sources.config import STANDARDISE, DataConfig, name_list
 from sigmapca_cli.sources.folder import SUFFIXES
 from sigmapca_cli.sources.locate import existing
@@ -86,7 +86,7 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> str:
     doubt = 3 * np.sqrt(24 / n)
     heavy, light = int((kurtosis > doubt).sum()), int((kurtosis < -doubt).sum())
     if heavy == light == 0:
-        return "no component differs from a Gaussian: components of equal variance cannot be told apart"
+        return "no component's kurtosis differs from a Gaussian's: components of equal variance cannot be told apart"
     if heavy and light and min(heavy, light) > 0.2 * (heavy + light):
         return f"{heavy} components super-Gaussian, {light} sub-Gaussian: a=auto"
     if heavy > light:
@@ -170,8 +170,12 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     a = next((word for word in ("a=auto", "a=4", "a=0.8") if word in better["advice"]), None)
     if facts.get("patch_shape") is not None:
         return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
-    k = better["components"]["95 %"] if facts.get("sample_rate") is None else better["rank"]
-    return f"sigmapca train {' '.join(words)} k={min(k, 32)} {f'{a} solver=newton' if a else 'model=pca_svd'}"
+    k = better["rank"]
+    if facts.get("sample_rate") is None:
+        # Not in the midst of directions of one variance, of which chance would choose.
+        found = np.array(better["components"]["eigenvalues"])
+        k = at_a_gap(found, better["components"]["95 %"], facts["samples"])
+    return f"sigmapca train {' '.join(words)} k={k} {f'{a} solver=newton' if a else 'model=pca_svd'}"
 
 
 def quoted_path(path: str) -> str:

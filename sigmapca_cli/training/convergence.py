@@ -32,6 +32,8 @@ FLAT = 1e-3
 LEVEL = 0.01
 """Rate at which chance alone calls some way unstable."""
 QUARTER = np.pi / 2
+MOST_NOISE = 0.05
+"""Radians of sampling error that are taken off at most, for one way."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def assess(
     """
     count = min(rows, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
-    parts = grouped(source.n, count // groups, groups)
+    parts = grouped(source.n, count, groups)
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
         found = [
@@ -89,16 +91,17 @@ def assess(
     return larger(found)
 
 
-def grouped(n: int, each: int, groups: int) -> list[np.ndarray]:
-    """Rows spread over all n, one from each of as many stretches, dealt out to groups at random, and sorted there.
+def grouped(n: int, count: int, groups: int) -> list[np.ndarray]:
+    """Rows spread over all n, one from each of `count` stretches, dealt out to groups at random, and sorted there.
 
-    A regular step would meet the width of an image, and a group would hold one column of it.
+    A regular step would meet the width of an image, and a group would hold one column of it. With as many rows as there
+    are, each of them is in a group: the groups' sizes differ by one.
     """
     random = np.random.default_rng(0)
-    edges = np.linspace(0, n, each * groups + 1)
-    index = (edges[:-1] + random.random(each * groups) * np.diff(edges)).astype(np.int64)
-    index = np.minimum(index, n - 1) if each * groups < n else np.arange(n)
-    return [np.sort(part) for part in random.permutation(index).reshape(groups, each)]
+    edges = np.linspace(0, n, count + 1)
+    index = (edges[:-1] + random.random(count) * np.diff(edges)).astype(np.int64)
+    index = np.minimum(index, n - 1) if count < n else np.arange(n)
+    return [np.sort(part) for part in np.array_split(random.permutation(index), groups)]
 
 
 def mean_size(source: Source, parts: list[np.ndarray]) -> float:
@@ -113,10 +116,13 @@ def assess_field(
     A, W = field.parameter, field.directions
     k = A.shape[1]
     whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
+    # Groups differ in size by a row: weighed so, their plain mean is the mean over the rows.
+    sizes = np.array([len(part) for part in parts], float)
+    whole *= (sizes / sizes.mean())[:, None, None]
     Q = frame(W, whole, source, field.inner)
-    passes = 4 * k + (0 if field.inner else Q.shape[1] - k)
+    passes = 4 * k + (0 if field.inner else max(k, Q.shape[1] - k))
     most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
-    each = max(1, min(len(parts[0]), int(np.clip(most, *PROBED)) // len(parts)))
+    each = max(1, min(len(parts[-1]), int(np.clip(most, *PROBED)) // len(parts)))
     near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
     z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])
     small = field.within(Q, Q.T @ C @ Q)
@@ -130,9 +136,11 @@ def assess_field(
         measured = Q.T @ whole
         start = Q.T @ A
     found = holds(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
-    out = np.linalg.norm(
-        whole.mean(0) - (B @ measured.mean(0) if field.inner else Q @ measured.mean(0)), axis=0
-    )
+    rest = whole - (B if field.inner else Q) @ measured
+    squares = np.square(rest.mean(0)).sum(0)
+    if sampled or field.draws:
+        squares = squares - rest.var(0, ddof=1).sum(0) / len(rest)
+    out = np.sqrt(np.maximum(squares, 0))
     norms = np.linalg.norm(A, axis=0)
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
     return verdict(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
@@ -182,9 +190,10 @@ def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, 
     flat = (np.abs(found.curvature) <= FLAT) & still
     unheld = unsure & still
     held = np.maximum(np.abs(found.curvature), np.finfo(float).tiny)
-    # Near a saddle a small residual says nothing: the stable point is somewhere else.
-    angle = np.where(unstable, QUARTER, np.minimum(np.abs(found.residual) / held, QUARTER))
-    noise = np.minimum(found.residual_error / held, QUARTER) if sampled else 0 * angle
+    # Where nothing holds a way, or a saddle is near, a small residual says nothing: the stable point is elsewhere.
+    angle = np.where(found.curvature <= 0, QUARTER, np.minimum(np.abs(found.residual) / held, QUARTER))
+    # Bounded, as the error of one way that little holds must not make up for what others have to go.
+    noise = np.minimum(found.residual_error / held, MOST_NOISE) if sampled else 0 * angle
     least = (
         np.median(np.abs(found.curvature[found.moves[:, 0] < 0])) if (found.moves[:, 0] < 0).any() else 1.0
     )
@@ -201,9 +210,8 @@ def of_components(found: Holds, squares: np.ndarray, keep: np.ndarray, k: int) -
     """Σ over the ways of a component of the squared angle that it goes along each, (k,)."""
     total = np.zeros(k + 1)  # the last place is that of −1, the directions beside
     for side in (0, 1):
-        part = np.where(keep, squares, 0.0) * np.square(found.stretch[:, side]) + np.square(found.lean)
-        np.add.at(total, found.moves[:, side], part)
-    return total[:k]
+        np.add.at(total, found.moves[:, side], np.square(found.lean))
+    return total[:k] + np.where(keep, squares, 0.0) @ np.square(found.share)
 
 
 def larger(found: list[Convergence]) -> Convergence:

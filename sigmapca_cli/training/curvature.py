@@ -23,8 +23,8 @@ class Holds:
     """What holds each way to move, m of them: pairs first, then (direction beside, component).
 
     curvature (m,), its standard error (m,); residual (m,) the field along it, its standard error (m,); moves
-    (m, 2): the two components, or −1 and one; stretch (m, 2): radians that the component of lower and of higher number
-    move for each radian of the way; lean (m,): radians that the stiff way has still to go.
+    (m, 2): the two components, or −1 and the one that moves most; share (m, k): radians that each component moves for
+    each radian of the way; lean (m,): radians that the stiff way of a pair has still to go.
     """
 
     curvature: Array
@@ -32,7 +32,7 @@ class Holds:
     residual: Array
     residual_error: Array
     moves: Array
-    stretch: Array
+    share: Array
     lean: Array
 
 
@@ -92,7 +92,7 @@ def holds(
         residuals.append(in_pair(measured, i, j, scale))
         moves.append(np.stack([i, j], axis=1))
     found = (
-        [of_pairs(np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid)]
+        [of_pairs(np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid, k)]
         if moves
         else []
     )
@@ -107,11 +107,11 @@ def in_pair(F: Array, i: Array, j: Array, scale: Array) -> Array:
     return np.stack([high - low, high + low], axis=-1) / 2
 
 
-def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool) -> Holds:
+def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool, k: int) -> Holds:
     """The soft way of every pair from its responses (G, pairs, 2, 2) and its residuals (G', pairs, 2)."""
     if rigid:
-        ones, turn, along = np.ones((len(moves), 2)), blocks[:, :, 0, 0], residuals[:, :, 0]
-        none = np.zeros(len(moves))
+        turn, along = blocks[:, :, 0, 0], residuals[:, :, 0]
+        ones, none = shares(np.ones((len(moves), 2)), moves, k), np.zeros(len(moves))
         return Holds(turn.mean(0), spread(turn), along.mean(0), spread(along), moves, ones, none)
     B, F = blocks.mean(0), residuals.mean(0)
     half = (B[:, 0, 0] + B[:, 1, 1]) / 2
@@ -130,10 +130,17 @@ def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool) -> Hold
     lean = np.linalg.norm(rest, axis=1) / np.maximum(np.abs(stiff), np.finfo(float).tiny)
     # Component i moves by turn + lean, j by −turn + lean.
     each = np.stack([right[:, 0] + right[:, 1], right[:, 1] - right[:, 0]], axis=1)
-    return Holds(
-        curvature.mean(0), spread(curvature), along.mean(0), spread(along), moves, np.abs(each),
-        np.where(np.abs(stiff) > 1e-6, lean, 0.0),
-    )  # fmt: skip
+    lean = np.where(np.abs(stiff) > 1e-6, lean, 0.0)
+    share = shares(np.abs(each), moves, k)
+    return Holds(curvature.mean(0), spread(curvature), along.mean(0), spread(along), moves, share, lean)
+
+
+def shares(each: Array, moves: Array, k: int) -> Array:
+    """(m, k) from what the two components of each pair move, (m, 2)."""
+    found = np.zeros((len(moves), k))
+    rows = np.arange(len(moves))
+    found[rows, moves[:, 0]], found[rows, moves[:, 1]] = each[:, 0], each[:, 1]
+    return found
 
 
 def vector(B: Array, value: Array) -> Array:
@@ -149,22 +156,34 @@ def vector(B: Array, value: Array) -> Array:
 def beside(
     field: Callable[[Array], Array], A: Array, base: Array, measured: Array, sigma: Array, norms: Array
 ) -> Holds:
-    """The ways out of the span: component j towards direction v, all components at once and each to another v."""
+    """The ways out of the span: towards each direction v beside it, the components together.
+
+    The responses of all components to moves of all components towards one v are a (k, k) matrix, symmetric for a
+    gradient in the scale of b_j = σ_j a_j. Its eigenvectors are the ways.
+    """
     q, k = A.shape
-    r, columns = q - k, np.arange(k)
-    scale = 2 * sigma**2 / norms
-    curvature, residual, moves = [], [], []
-    for first in range(r):
-        v = k + (columns + first) % r
-        moved = A.copy()
-        moved[v, columns] += STEP * norms
-        response = (field(moved) - base)[:, v, columns] / STEP
-        curvature.append(response / scale)
-        residual.append(measured[:, v, columns] / scale)
-        moves.append(np.stack([np.full(k, -1), columns], axis=1))
-    c, s = np.concatenate(curvature, 1), np.concatenate(residual, 1)
-    ones = np.stack([np.zeros(r * k), np.ones(r * k)], axis=1)
-    return Holds(c.mean(0), spread(c), s.mean(0), spread(s), np.concatenate(moves), ones, np.zeros(r * k))
+    r = q - k
+    blocks = np.zeros((len(base), r, k, k))
+    for start in range(0, k, r):
+        columns = np.arange(start, min(start + r, k))
+        for first in range(r):
+            beyond = (columns - start + first) % r  # each component towards a direction of its own
+            moved = A.copy()
+            moved[k + beyond, columns] += STEP * norms[columns]
+            response = (field(moved) - base)[:, k + beyond, :] / STEP  # (G, columns, k)
+            for i, (v, column) in enumerate(zip(beyond, columns, strict=True)):
+                blocks[:, v, :, column] = response[:, i] * norms / (2 * sigma * sigma[column])
+    mean = blocks.mean(0)
+    values, vectors = np.linalg.eigh((mean + mean.swapaxes(-1, -2)) / 2)  # (r, k), (r, k, k)
+    curvature = np.einsum("vjm,gvji,vim->gvm", vectors, blocks, vectors, optimize=True)
+    scaled = measured[:, k:, :] * norms / (2 * sigma)
+    most = np.abs(vectors / sigma[:, None]).argmax(1)  # (r, k): the component that moves most
+    residual = np.einsum("vjm,gvj->gvm", vectors, scaled) / sigma[most]
+    share = np.abs(vectors / sigma[:, None]).swapaxes(1, 2) * sigma[most][..., None]
+    moves = np.stack([np.full(r * k, -1), most.ravel()], axis=1)
+    c, s = curvature.reshape(len(base), -1), residual.reshape(len(measured), -1)
+    none = np.zeros(r * k)
+    return Holds(values.ravel(), spread(c), s.mean(0), spread(s), moves, share.reshape(-1, k), none)
 
 
 def spread(groups: Array) -> Array:
@@ -175,7 +194,7 @@ def spread(groups: Array) -> Array:
 def joined(parts: list[Holds]) -> Holds:
     """Several sets of ways as one; none for a single component of a single feature."""
     if not parts:
-        none, pairs = np.zeros(0), np.zeros((0, 2))
-        return Holds(none, none, none, none, pairs.astype(int), pairs, none)
+        none = np.zeros(0)
+        return Holds(none, none, none, none, np.zeros((0, 2), int), np.zeros((0, 1)), none)
     names = Holds.__dataclass_fields__
     return Holds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

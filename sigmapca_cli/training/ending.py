@@ -41,6 +41,8 @@ def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
             f"not converged: {facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try init=orthogonal or another k"
         )
+    if kind == "direct":
+        return f"not converged: raise model.max_iter (now {cfg.model.max_iter}), or model.tolerance"
     return f"not converged: {how_far(cfg, facts)}; {advice(cfg, facts)}"
 
 

@@ -174,7 +174,8 @@ def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list
         # The rows of a data set are centred already; small groups of them are not to be centred on themselves.
         method = replace(method, model=replace(method.model, centring="data"))
     # σ is worked out exactly beforehand: no row of a group is to move it.
-    method = replace(method, sigma=replace(method.sigma, momentum=1.0))
+    exact = "data" if method.sigma.name == "batch" else method.sigma.name
+    method = replace(method, sigma=replace(method.sigma, momentum=1.0, name=exact))
     if method.constraint == "weight_norm":
         values[method.trained] = method.effective(values[method.trained])
     layers = [method.trained, *(["V"] if method.second else [])]

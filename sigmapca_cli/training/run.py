@@ -138,6 +138,10 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 cfg.k,
             )
             warn_about(source, log)
+            if source.patch_shape is None and source.constant_features:
+                log.warning(
+                    "%d of %d features are constant: they take no part", source.constant_features, source.p
+                )
             save_hydra(folder, job)
             yield Work(job, method, source, folder, device, threads, saved, writer)
 

@@ -251,7 +251,7 @@ def log_step(group: list[Member], trainers: list[Trainer], ended: bool, shown: A
         if not member.active:
             trainer.losses.clear()
             continue
-        values.append(float(trainer.losses[-1]))
+        values.append(float(trainer.losses[-1]) * trainer.unit**2)
         with member.own():
             trainer.flush(ended)
     shown.update(first.step, {"loss": float(np.mean(values))} if values else {})

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.evaluation.certify import certify_run, state_of
+from sigmapca_cli.evaluation.certify import certify_run, certify_variances, state_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
 from sigmapca_cli.evaluation.words import explain
+from sigmapca_cli.sources.base import MemorySource, Standardisation
 
 MAIN = {"model": {"name": "nlpca", "family": "nonlinear_pca", "objective": "main", "kind": "trained"}}
 
@@ -127,3 +128,49 @@ def test_the_command_says_nothing_of_the_data_where_the_run_has_not_converged(tr
     assert len(words) == 1 and "this run has not converged" in words[0]
     done = train("data=planted", "data.n=2000", "data.p=12", "data.k=4", "k=4")
     assert "4 of 4 components" in evaluated(str(done.folder), None, True)["identifiability"][0]
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("draw", ["normal", "laplace"])
+def test_fitted_axes_of_one_variance_are_called_identified_in_5_percent_of_cases_at_most(k, draw):
+    random = np.random.default_rng(k)
+    false = 0
+    for _ in range(100):
+        x = getattr(random, draw)(size=(1000, k))
+        x = (x - x.mean(0)) @ np.linalg.eigh(np.cov(x.T))[1]
+        false += (certify_variances(x).verdict[np.triu_indices(k, 1)] == IDENTIFIED).any()
+    assert false <= 9  # 5 of 100, and two standard errors of such a count
+
+
+def test_distinct_variances_are_told_apart_each_from_each():
+    x = np.random.default_rng(0).normal(size=(5000, 6)) * 3 * 0.7 ** np.arange(6)
+    assert (certify_variances(x).verdict[np.triu_indices(6, 1)] == IDENTIFIED).all()
+
+
+def test_a_mixture_that_an_a_holds_is_not_called_identified():
+    """With a = 4 two uniform sources of one variance are held at 45°: a positive curvature, and the wrong axes."""
+    s = np.random.default_rng(0).uniform(-1, 1, (10000, 2)) * 3**0.5
+    mixed = s @ (np.array([[1, -1], [1, 1]]) / 2**0.5)
+    found = certify(mixed, a=4.0)
+    assert found.curvature[0, 1] > 0 and found.verdict[0, 1] == REPELLED and found.mixed[0, 1]
+    words = " ".join(explain(found))
+    assert "holds them where they are mixtures" in words and "a smaller a (0.8)" in words
+    assert certify(s, a=0.8).verdict[0, 1] == IDENTIFIED
+    # Different variances are held where they are by these, whatever the shapes.
+    assert certify(mixed * [2, 1], a=4.0).verdict[0, 1] == IDENTIFIED
+
+
+def test_components_of_the_variance_of_directions_left_out_are_not_identified():
+    random = np.random.default_rng(0)
+    x = random.laplace(size=(20000, 4)) * [3, 1, 1, 0.3]
+    source = MemorySource("rows", x, Standardisation("none"))
+    run, _ = run_on(x)
+    for k, good in ((1, [True]), (2, [True, False]), (3, [True, True, True])):
+        run.filters = np.eye(4)[:, :k]
+        found = certify_run(run, source)
+        assert found.identified.tolist() == good
+    run.filters = np.eye(4)[:, :2]
+    assert (
+        "component 2 has no more variance than directions beyond these 2"
+        in explain(certify_run(run, source))[-1]
+    )

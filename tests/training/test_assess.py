@@ -157,3 +157,30 @@ def test_a_trained_sigma_that_still_grows_is_seen(model):
         truth = run.batches.source.truth.filters
         if metrics.mcc(directions, truth) < 0.98:
             assert not fit.assessed(run).converged(0.1), f"{steps} steps"
+
+
+@pytest.mark.parametrize("n", [300, 1003, 4001])
+def test_no_row_is_left_out_where_all_are_looked_at(n):
+    """At the principal axes of all rows linear PCA has nothing to go; without the last rows it would have."""
+    trainer = trained(*DATA, "model=gha", f"data.n={n}", "data.group=1", "steps=1", "lr=1e-12")
+    assert fit.assessed(trainer).strict_angle.max() < 1e-3
+
+
+def test_a_subspace_that_leaves_out_a_leading_axis_is_a_saddle_whatever_its_axes():
+    """Axes 1 and 3 mixed, axis 2 left out: each component alone gains nothing, both together do."""
+    trainer = trained(*DATA, "model=linear_ae", "data.group=1", "k=2", "steps=1", "lr=1e-12")
+    source = trainer.batches.source
+    E = source.principal_axes()[1]
+    mixed = np.stack([E[:, 0] + E[:, 2], E[:, 0] - E[:, 2]], axis=1) / np.sqrt(2)
+    trainer.state["W"].copy_(torch.from_numpy(mixed))
+    found = assess(trainer.method, trainer.state, source)
+    assert len(found.unstable) and not found.converged(0.1)
+    leading = np.stack([E[:, 0] + E[:, 1], E[:, 0] - E[:, 1]], axis=1) / np.sqrt(2)
+    trainer.state["W"].copy_(torch.from_numpy(leading))
+    assert assess(trainer.method, trainer.state, source).converged(0.1)
+
+
+def test_sigma_of_a_batch_is_that_of_all_rows_in_the_measure():
+    start = (*DATA, "data.n=256", "steps=30")
+    batch, data = (judged(*start, rule) for rule in ("sigma=batch", "sigma=data"))
+    assert not batch.converged(0.1, strict=True) and not data.converged(0.1, strict=True)

@@ -163,3 +163,15 @@ def test_two_layers_recover_signals_under_a_non_orthogonal_mixing(train):
     assert ours.evaluation["truth_similarity"].min() >= 0.98 and ours.attrs["converged"]
     for model in ("nlpca", "pca_svd"):  # orthonormal filters cannot undo such a mixing
         assert train(f"model={model}", *settings).evaluation["truth_similarity"].min() < 0.95
+
+
+def test_an_unconverged_closed_form_says_what_to_raise(train, caplog):
+    run = train("data=planted", "data.n=2000", "k=12", "model=fastica", "model.max_iter=1")
+    assert not run.attrs["converged"] and "raise model.max_iter (now 1)" in caplog.text
+
+
+def test_the_suggested_number_of_components_cuts_no_group_of_equal_variance():
+    from sigmapca_cli.sources.components import at_a_gap
+
+    values = np.array([9.0, 4.1, 4.0, 3.9, 1.0, 0.5])
+    assert [at_a_gap(values, k, 3000) for k in (1, 2, 3, 4, 5)] == [1, 4, 4, 4, 5]
