@@ -25,7 +25,7 @@ from sigmapca_cli.job import job_of
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.training import fit, ways
 from sigmapca_cli.training.arrays import as_numpy
-from sigmapca_cli.training.run import run
+from sigmapca_cli.training.run import check_size, run
 
 KINDS = {"laplace": "4", "uniform": "0.8", "mixed": "auto"}
 ROWS = (200, 500, 1000, 2000, 5000, 20_000, 100_000, 1_000_000)
@@ -67,7 +67,9 @@ def rows() -> None:
 
 def trainer_after(*overrides: str) -> Any:
     cfg: Any = OmegaConf.to_object(composed(*overrides))
-    trainer = fit.make_trainer(cfg, ways.method_of(cfg), ways.prepared(cfg), "cpu")
+    source = ways.prepared(cfg)
+    check_size(cfg, source)
+    trainer = fit.make_trainer(cfg, ways.method_of(cfg), source, "cpu")
     trainer.run()
     return trainer
 

@@ -104,6 +104,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
     "stop": ("never", "tol"),
+    "log_format": ("auto", "bar", "plain"),
     "if_exists": ("new", "skip", "resume", "fail"),
 }
 
@@ -135,6 +136,7 @@ class Config:
     tol: float = 0.1  # converged: radians that a component may still have to go to a stable point
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
+    log_format: str = "auto"  # auto: a bar on a terminal, plain lines elsewhere; bar; plain
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
     run_dir: str | None = None  # the folder of this run
     if_exists: str = "new"  # same configuration run before: new, skip, resume or fail
@@ -186,6 +188,7 @@ VOLATILE = (
     "run_dir",
     "if_exists",
     "strict",
+    "log_format",
     "checkpoint",
     "log_every",
     "threads",

@@ -24,6 +24,9 @@ def train(
         None, "--if-exists", metavar="HOW", help="When the same run exists: new, skip, resume or fail."
     ),
     strict: bool = typer.Option(False, "--strict", help="An unconverged run ends with status 1."),
+    log_format: str = typer.Option(
+        None, "--log-format", metavar="FORM", help="bar or plain; default: a bar on a terminal."
+    ),
     fail_fast: bool = typer.Option(False, "--fail-fast", help="With -m: stop at the first failed job."),
     cfg: str = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all)."),
     resolve: bool = typer.Option(False, "--resolve", help="With --cfg: resolve interpolations."),
@@ -51,6 +54,8 @@ def train(
         arguments.append(f"if_exists={if_exists}")
     if strict:
         arguments.append("strict=true")
+    if log_format:
+        arguments.append(f"log_format={log_format}")
     flags = hydra_flags(
         multirun=multirun,
         cfg=cfg,

@@ -19,7 +19,17 @@ from sigmapca_cli.evaluation.stability import Stability, stability
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
 #: Settings that change where or how fast a run goes, not what it finds.
-IGNORED = ("outputs", "run_dir", "if_exists", "threads", "device", "log_every", "checkpoint", "strict")
+IGNORED = (
+    "outputs",
+    "run_dir",
+    "if_exists",
+    "threads",
+    "device",
+    "log_every",
+    "checkpoint",
+    "strict",
+    "log_format",
+)
 #: Settings in which repetitions of one experiment differ.
 REPEATED = ("seed", "data.half", "recipe")
 

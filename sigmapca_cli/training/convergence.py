@@ -21,7 +21,7 @@ ROWS = 65_536
 """Rows that the gradient is averaged over, evenly spaced; all rows of smaller data."""
 GROUPS = 32
 """Groups of every 32nd of these rows: their spread is the error of a sum over some rows in the place of all."""
-PROBED = (1024, 16_384)
+PROBED = (1024, 8192)
 """Fewest and most rows that curvatures are averaged over."""
 SHARE, CHEAP = 0.05, 2e10
 """Share of the multiplications of the training that the curvatures may take, or so many (half a second)."""
@@ -75,11 +75,11 @@ def assess(
 ) -> Convergence:
     """The convergence of a state on its data.
 
-    rows: at most so many enter. work: multiplications that training took; the curvatures are averaged over as many rows
-    as a share of it allows. The larger of two layers counts for each component. Works on copies: a measurement
-    leaves the moving averages of a run alone.
+    rows: at most so many enter, half of them where a gradient is autograd's. work: multiplications that training took;
+    the curvatures are averaged over as many rows as a share of it allows. The larger of two layers counts for each
+    component. Works on copies: a measurement leaves the moving averages of a run alone.
     """
-    count = min(rows, source.n)
+    count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
     parts = grouped(source.n, count, groups)
     C = source.covariance()[1]
@@ -122,7 +122,7 @@ def assess_field(
     Q = frame(W, whole, source, field.inner)
     passes = 4 * k + (0 if field.inner else max(k, Q.shape[1] - k))
     most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
-    each = max(1, min(len(parts[-1]), int(np.clip(most, *PROBED)) // len(parts)))
+    each = max(1, min(len(parts[-1]), int(np.clip(most, PROBED[0], PROBED[1] // field.cost)) // len(parts)))
     near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
     z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])
     small = field.within(Q, Q.T @ C @ Q)
@@ -177,13 +177,13 @@ def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarr
 
 def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int) -> Convergence:
     """What the ways to move say of each component."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # scipy.stats would take half a second to import
 
     k, count = len(gradient), len(found.curvature)
     if not count:
         return Convergence(out * 0, out * 0, gradient, found.moves, found.moves)
-    unlikely = float(t.isf(LEVEL / count, groups - 1))
-    likely = float(t.isf(LEVEL, groups - 1))
+    unlikely = -float(stdtrit(groups - 1, LEVEL / count))
+    likely = -float(stdtrit(groups - 1, LEVEL))
     unstable = found.curvature < -np.maximum(unlikely * found.error, FLAT)
     unsure = np.abs(found.curvature) <= np.maximum(likely * found.error, FLAT)
     still = np.abs(found.residual) <= np.maximum(likely * found.residual_error, FLAT**2)

@@ -30,7 +30,8 @@ class Field(Protocol):
 
     parameter (q, k): the matrix that is trained; directions (q_x, k): whose projections of x are the components;
     draws: whether G depends on random numbers besides the rows; rigid: whether a constraint keeps it orthonormal;
-    inner: whether it is a rotation (k, k) of components behind a projection.
+    inner: whether it is a rotation (k, k) of components behind a projection; cost: seconds of a row in those of the
+    step by hand, roughly.
     """
 
     @property
@@ -47,6 +48,9 @@ class Field(Protocol):
 
     @property
     def inner(self) -> bool: ...
+
+    @property
+    def cost(self) -> int: ...
 
     def deviations(self, C: Array) -> Array:
         """σ (k,) of the components on rows of covariance C; 1 for a second layer, behind whitening."""
@@ -69,6 +73,7 @@ class HostField:
     draws: bool = False
     rigid: bool = False
     inner: bool = False
+    cost: int = 1
 
     @property
     def directions(self) -> Array:
@@ -110,6 +115,7 @@ class ComposedField:
     state: dict[str, Tensor]
     C: Tensor
     draws: bool = False
+    cost: int = 2
 
     @property
     def parameter(self) -> Array:

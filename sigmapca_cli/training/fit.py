@@ -98,7 +98,7 @@ def train(
 ) -> None:
     """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
     announce(trainer)
-    shown = progress(trainer.total)
+    shown = progress(trainer.total, trainer.cfg.log_format)
 
     def between(trainer: Trainer) -> None:
         if guard.received is not None:

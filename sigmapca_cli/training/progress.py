@@ -96,7 +96,9 @@ class BarProgress:
         self.bar.stop()
 
 
-def progress(total: int) -> PlainProgress | BarProgress:
-    """What suits standard output; a terminal without cursor movement gets plain lines."""
+def progress(total: int, form: str = "auto") -> PlainProgress | BarProgress:
+    """The form asked for, or what suits standard output; a terminal without cursor movement gets plain lines."""
+    if form != "auto":
+        return BarProgress(total) if form == "bar" else PlainProgress(total)
     able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
     return BarProgress(total) if able else PlainProgress(total)

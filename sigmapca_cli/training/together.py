@@ -124,7 +124,7 @@ def train_together(jobs: Sequence[Job], source: Any, guard: Guard) -> list[Membe
             assert group[0].trainer is not None
             if shown is None:
                 announce(group[0].trainer)
-                shown = progress(group[0].trainer.total)
+                shown = progress(group[0].trainer.total, group[0].trainer.cfg.log_format)
             shown.extend(group[0].trainer.total)
             if len(group) > 1:
                 say(f"{len(group)} runs side by side")
