@@ -210,6 +210,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "along": words("lam", "a"),
     "download.name": words("cifar10", "cifar100", "mnist"),
     "if_exists": words("new", "skip", "resume", "fail"),
+    "log_format": words("auto", "bar", "plain"),
     "cfg": words("job", "hydra", "all"),
     "info": words("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
     "what": words(*FIGURES),
