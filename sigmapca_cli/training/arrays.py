@@ -19,6 +19,11 @@ def as_numpy(value: Array) -> np.ndarray:
 
 
 def copy_of(value: Array) -> Array:
+    """The same in memory of its own."""
+    return value.copy() if isinstance(value, np.ndarray) else value.detach().clone()
+
+
+def detached(value: Array) -> Array:
     """The same in memory of its own, laid out as it was: another order of the sums ends in other last bits."""
     return value.copy(order="K") if isinstance(value, np.ndarray) else value.detach().clone()
 

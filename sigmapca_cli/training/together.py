@@ -21,7 +21,7 @@ from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.sources.components import DEFAULT
 from sigmapca_cli.training import checkpoints, fit
-from sigmapca_cli.training.arrays import as_numpy, copy_of
+from sigmapca_cli.training.arrays import as_numpy, detached
 from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Trainer
 from sigmapca_cli.training.progress import progress, say
@@ -152,8 +152,8 @@ def look(member: Member) -> None:
         return
     with member.own():
         # Its arrays are views of those of the group, which goes on.
-        trainer.state = {name: copy_of(value) for name, value in trainer.state.items()}
-        trainer.slots = {name: copy_of(value) for name, value in trainer.slots.items()}
+        trainer.state = {name: detached(value) for name, value in trainer.state.items()}
+        trainer.slots = {name: detached(value) for name, value in trainer.slots.items()}
         member.done = trainer.step >= trainer.ends[-1] or trainer.hooks.finished(trainer)
 
 
