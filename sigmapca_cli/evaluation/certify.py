@@ -19,7 +19,7 @@ from sigmapca_cli.evaluation.identifiability import (
     without_diagonal,
 )
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.evaluation.pairs import Blocks, accumulate
+from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
 
 ELSEWHERE = "compare seeds instead: sigmapca stability"
 #: Terms beside the main loss that a rotation of orthonormal filters does not change.
@@ -141,15 +141,10 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
     k = len(sigma)
     moments = accumulate(blocks, n, mean, sigma, lambda z, a: (z, np.ones_like(z)), np.ones(k))
     groups = len(moments.weight)
-
-    def error(influence: Array) -> Array:
-        squares = np.tensordot(moments.weight**2, influence**2, axes=1)
-        return np.asarray(np.sqrt(squares * groups / (groups - 1)))
-
     s = (moments.z2 - 1) / 2
     ratio = np.log(np.where(sigma > 0, sigma, 1.0))
     difference = np.abs(ratio[:, None] - ratio)
-    deviation = error(s[:, :, None] - s[:, None, :])
+    deviation = error_of(moments.weight, s[:, :, None] - s[:, None, :])
     score = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
     apart = told_apart(sigma, score, groups - 1, level)
     safe = np.where(sigma > 0, sigma, 1.0)
@@ -158,7 +153,8 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
     C = moments.over_all(moments.C)
     correlation = moments.C - C - C * (s[:, :, None] + s[:, None, :])
     verdict = np.where(apart, IDENTIFIED, ARBITRARY)
-    angle = np.divide(error(correlation * (1 - np.eye(k))), gap, out=np.full((k, k), np.inf), where=gap > 0)
+    spread = error_of(moments.weight, correlation * (1 - np.eye(k)))
+    angle = np.divide(spread, gap, out=np.full((k, k), np.inf), where=gap > 0)
     return Certificate(
         curvature=without_diagonal(gap**2),
         error=without_diagonal(4 * np.sinh(2 * difference) * deviation),

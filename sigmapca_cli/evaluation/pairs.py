@@ -141,6 +141,12 @@ def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[i
         yield first + i, slice(int(cuts[i]) - start, int(cuts[i + 1]) - start)
 
 
+def error_of(weight: Array, influence: NDArray[Any]) -> Array:
+    """Standard error of a statistic from the influence of each group on it, (groups, …); weight (groups,)."""
+    groups = len(weight)
+    return np.sqrt(np.tensordot(weight**2, influence**2, axes=1) * groups / (groups - 1))
+
+
 @dataclass
 class PairStatistics:
     """S, H (k, k) and what each group adds to them: influences (groups, k, k), and that on log σ (groups,
@@ -159,8 +165,7 @@ class PairStatistics:
 
     def error(self, influence: NDArray[Any]) -> Array:
         """Standard error of a statistic from the influence of each group on it."""
-        groups = len(self.weight)
-        return np.sqrt(np.tensordot(self.weight**2, influence**2, axes=1) * groups / (groups - 1))
+        return error_of(self.weight, influence)
 
 
 def statistics(moments: PairMoments, sigma: Array) -> PairStatistics:

@@ -8,6 +8,7 @@ against the curvature, way by way (`curvature`), which depends on no learning ra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ def assess(
             assess_field(field, source, parts, C, count < source.n, work)
             for field in fields_of(method, state, C, mean_size(source, parts))
         ]
-    return larger(found)
+    # Of all layers the larger angle of each component, and the ways of all.
+    return reduce(larger_of, found)
 
 
 def grouped(n: int, count: int, groups: int) -> list[np.ndarray]:
@@ -172,7 +174,8 @@ def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarr
         rest = candidates - found @ (found.T @ candidates)
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         found = np.hstack([found, left[:, : min(room, int((size > 1e-3).sum()))]])
-    return np.linalg.qr(found)[0] * np.sign(np.einsum("pm,pm->m", np.linalg.qr(found)[0], found))
+    Q = np.linalg.qr(found)[0]
+    return Q * np.sign(np.einsum("pm,pm->m", Q, found))
 
 
 def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int) -> Convergence:
@@ -212,14 +215,6 @@ def of_components(found: Holds, squares: np.ndarray, keep: np.ndarray, k: int) -
     for side in (0, 1):
         np.add.at(total, found.moves[:, side], np.square(found.lean))
     return total[:k] + np.where(keep, squares, 0.0) @ np.square(found.share)
-
-
-def larger(found: list[Convergence]) -> Convergence:
-    """Of all layers the larger angle of each component, and the ways of all."""
-    one, *others = found
-    for other in others:
-        one = larger_of(one, other)
-    return one
 
 
 def larger_of(one: Convergence, other: Convergence) -> Convergence:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from sigmapca_cli.training.run import Work
 
 SNAPSHOT_SECONDS = 10.0
-FIRST_LOOK, LOOKS = (
-    100,
-    1.3,
-)  # with stop=tol: the first step to look at, and the growth of the steps from look to look
+FIRST_LOOK = 100  # with stop=tol: the first step to look at
+LOOKS = 1.3  # and the growth of the steps from look to look
 LONG_SECONDS = 5.0  # more training than this is not thrown away when the evaluation after it is interrupted
 Facts = dict[str, Any]
 
