@@ -26,7 +26,7 @@ def train(tmp_path):
     from sigmapca_cli.cli.places import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
     from sigmapca_cli.runs.read import Run
 
     def call(*overrides):

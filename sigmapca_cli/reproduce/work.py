@@ -57,10 +57,9 @@ def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
     if task.solver != "stochastic":
-        from sigmapca_cli.solvers import moments_fit as moments_run
-        from sigmapca_cli.solvers import projected as run
+        from sigmapca_cli.runner import moments, newton
 
-        refusal = {"newton": run.refusal, "moments": moments_run.refusal}[task.solver]
+        refusal = {"newton": newton.refusal, "moments": moments.refusal}[task.solver]
         if refusal(found.cfg) is None:
             return composed((*task.overrides, f"solver={task.solver}"))
     return found

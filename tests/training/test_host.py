@@ -37,10 +37,10 @@ def test_automatic_device_asks_torch_where_there_may_be_a_gpu(monkeypatch):
     cfg = job_of(composed(*DATA)).cfg
     for gpu in (True, False):
         monkeypatch.setattr(choose, "may_have_gpu", lambda gpu=gpu: gpu)
-        assert choose.on_host(cfg) is not gpu
+        assert choose.uses_numpy(cfg) is not gpu
     monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
-    assert choose.on_host(job_of(composed(*DATA, "device=cpu")).cfg)
-    assert not choose.on_host(job_of(composed(*DATA, "device=cuda")).cfg)
+    assert choose.uses_numpy(job_of(composed(*DATA, "device=cpu")).cfg)
+    assert not choose.uses_numpy(job_of(composed(*DATA, "device=cuda")).cfg)
 
 
 @pytest.mark.parametrize(
