@@ -18,7 +18,7 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.job import job_of

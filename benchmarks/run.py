@@ -26,7 +26,7 @@ def trainer(*overrides: str):
     """A trainer in this process, composed as the command line would."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner import choose, stochastic

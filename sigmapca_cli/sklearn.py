@@ -174,7 +174,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         total = float(np.mean(np.sum(centred**2, axis=1)))
         self.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -69,7 +69,7 @@ def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
 

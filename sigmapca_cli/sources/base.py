@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.statistics import (
     Moments,
     principal_axes,
@@ -59,8 +60,8 @@ class Standardisation:
     scale_input: float = 1.0
 
     @classmethod
-    def of(cls, cfg: Any, relative_epsilon: float = 0.0) -> "Standardisation":
-        return cls(cfg.standardise, cfg.epsilon, relative_epsilon, cfg.whiten, float(cfg.scale_input))
+    def of(cls, cfg: DataConfig, relative_epsilon: float = 0.0) -> "Standardisation":
+        return cls(str(cfg.standardise), cfg.epsilon, relative_epsilon, cfg.whiten, float(cfg.scale_input))
 
     @property
     def turns(self) -> bool:
@@ -307,7 +308,7 @@ class PlacedSource(MemorySource):
         return self._offset, super().covariance()[1]
 
 
-def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
+def known_source(name: str, X: NDArray, truth: Truth, cfg: DataConfig) -> MemorySource:
     """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
     part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
     return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))

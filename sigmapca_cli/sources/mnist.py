@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import need_memory, reason
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 
@@ -102,6 +103,6 @@ def load(path: Path, split: str) -> NDArray:
     return np.concatenate([load_split(path, each) for each in splits])
 
 
-def build(cfg: Any) -> PatchSource:
+def build(cfg: DataConfig) -> PatchSource:
     path = locate("mnist", cfg.path, PLACES, cfg.offline)
     return patch_source("mnist", load(path, cfg.split), cfg)

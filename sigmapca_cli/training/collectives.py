@@ -58,7 +58,7 @@ class Ranks:
             str(name) for name in self.all_gather(f"process {os.getpid()} on {socket.gethostname()}")
         ]
 
-    def rendezvous(self, here: Place) -> dist.Store:
+    def rendezvous(self, here: Place) -> Any:
         """Return the key-value store that all ranks share: torchrun's own, or that of rank 0."""
         port = os.environ.get("MASTER_PORT") or str(
             20_000 + int(os.environ.get("SLURM_JOB_ID") or 0) % 20_000
@@ -99,7 +99,8 @@ class Ranks:
 
     def mean(self, v: Tensor, weight: float) -> Tensor:
         """Return Σ_r w_r v_r over the ranks, for this rank's v and weight w; gradients flow through it."""
-        return BatchMean.apply(v, weight, self)  # type: ignore[no-any-return]
+        mean: Tensor = BatchMean.apply(v, weight, self)  # type: ignore[no-untyped-call]
+        return mean
 
     # ---- objects ----
 

@@ -155,7 +155,7 @@ class AllReduce(Share):
         flat = torch.cat([flag, torch.cat(pieces).mul_(self.weight)])
         self.ranks.all_reduce_(flat)
         self.flags = flat[0] if self.flags is None else self.flags + flat[0]
-        split = flat[2:].split([g.numel() for g in parts.values()])
+        split = torch.split(flat[2:], [g.numel() for g in parts.values()])
         shaped = {name: v.view_as(g) for (name, g), v in zip(parts.items(), split, strict=True)}
         return flat[1].reshape(loss.shape), shaped
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import catalogue, objectives, registry

@@ -103,7 +103,7 @@ def test_outside_the_steps_a_signal_ends_the_run_and_a_launchers_handler_gets_it
         with Guard() as guard:
             with guard.deferring():
                 os.kill(os.getpid(), signal.SIGUSR2)
-                requeue = guard.pass_on()
+                requeue = guard.previous_handler()
             assert requeue is not None
             requeue()
 

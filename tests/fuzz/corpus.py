@@ -124,7 +124,7 @@ def written(make: Callable[[Path], Path]) -> bytes:
 def prepared() -> bytes:
     """A file of `sample-points`."""
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.prepared import sample_points
+    from sigmapca_cli.sources.preparing import sample_points
 
     return written(lambda folder: sample_points(DataConfig(name="points", n=20), folder / "points.h5"))
 
@@ -156,7 +156,7 @@ def composed(*overrides: str):
     """The configuration that the command line would compose."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
 
     register()
