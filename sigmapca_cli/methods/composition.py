@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,16 +12,14 @@ from sigmapca_cli.methods import automatic, regularisers
 from sigmapca_cli.methods.notation import linear_weights, rows, sq
 from sigmapca_cli.methods.objectives import ordering_triangle
 from sigmapca_cli.methods.ordering import nested_mask
-
-if TYPE_CHECKING:
-    from sigmapca_cli.methods.method import Method
+from sigmapca_cli.methods.pieces import Pieces
 
 H = Callable[[Tensor], Tensor]
 State = dict[str, Tensor]
 
 
 def evaluate(
-    method: Method, state: State, leaves: State, x: Tensor, generator: torch.Generator | None
+    method: Pieces, state: State, leaves: State, x: Tensor, generator: torch.Generator | None
 ) -> tuple[Tensor, Tensor | None]:
     """Loss (…) with its graph to `leaves`, and ΔW (…, p, k) where the objective is an update (the loss is then
     what was added to it)."""
@@ -46,7 +44,7 @@ def evaluate(
 
 
 def numbers(
-    method: Method, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
+    method: Pieces, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
 ) -> dict[str, Any]:
     """α, β, λ and the mask, those that the objective needs; a sweep's own α and β stand in the state."""
     needs, given = method.objective.needs, {}
@@ -65,7 +63,7 @@ def numbers(
     return given
 
 
-def added(method: Method, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
+def added(method: Pieces, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """The regularisers with their weights, the ordering's own term, and σ's L2."""
     total = y.new_zeros(y.shape[:-2])
     constant = sigma.detach()
@@ -85,7 +83,7 @@ def added(method: Method, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) 
     return total
 
 
-def second_layer(method: Method, state: State, V: Tensor, y: Tensor, h: H) -> Tensor:
+def second_layer(method: Pieces, state: State, V: Tensor, y: Tensor, h: H) -> Tensor:
     """The second layer of linear ICA: its objective on x[WΣ⁻¹]sg, with V in the place of W and unit σ."""
     assert method.second is not None
     sigma = rows(state["sigma"])

@@ -4,8 +4,7 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,9 @@ from sigmapca_cli.methods import automatic, closed_form, composition, constraint
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
-from sigmapca_cli.methods.registry import Objective
-from sigmapca_cli.methods.share import WHOLE, Share
+from sigmapca_cli.methods.pieces import Pieces, State
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 
-State = dict[str, Tensor]
 Gradients = dict[str, Tensor]
 
 SMALLEST_SIGMA = 1e-3
@@ -31,48 +28,10 @@ SMALLEST_A = 1e-2
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Pieces):
     """A trained method. Tensors may carry leading dimensions, one for a sweep of runs; each run's
     gradient is its own.
     """
-
-    name: str
-    model: Any
-    objective: Objective
-    second: Objective | None
-    nonlinearity: Any
-    sigma: Any
-    constraint: str
-    ordering: Any
-    terms: dict[str, float]
-    kind: str = "trained"
-    h_value: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
-    h_graph: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
-    share: Share = field(default=WHOLE, repr=False)
-
-    # ---- names in the state ----
-
-    @property
-    def trained(self) -> str:
-        """The matrix the objective acts on: W, or V when PCA or whitening stands in front."""
-        return "W" if self.model.project == "none" else "V"
-
-    @property
-    def has_loss(self) -> bool:
-        """Whether there is a loss to report; the paper gives some methods as an update only."""
-        return self.objective.kind == "loss"
-
-    @property
-    def trains_sigma(self) -> bool:
-        return self.sigma.name == "trainable"
-
-    @property
-    def trains_a(self) -> bool:
-        return bool(self.nonlinearity.name == "trainable_scaled_tanh")
-
-    @property
-    def automatic_a(self) -> bool:
-        return bool(self.nonlinearity.a == "auto")
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -223,44 +182,6 @@ class Method:
             grads[self.trained] = grads[self.trained] - update
             loss = torch.full_like(loss, torch.nan)
         return loss, grads
-
-    # ---- σ, a, c at this step ----
-
-    def current_sigma(self, state: State, y: Tensor, centred: bool = False) -> Tensor:
-        """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
-        rule, centred = self.sigma.name, centred or self.share.centred
-        if rule == "batch":
-            state["sigma"].copy_(self.root(sigma_rules.batch_variance(y, centred, self.share)))
-        elif rule == "ema":
-            momentum = self.sigma.momentum
-            variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred, self.share)
-            state["sigma"].copy_(self.root(variance))
-        return state["sigma"]
-
-    def root(self, variance: Tensor) -> Tensor:
-        """σ from a variance: √(v + ε), or √(v(1 + ε)) where ε is relative."""
-        factor, added = self.sigma.grown
-        return (variance * factor + added).sqrt()
-
-    def current_a(self, state: State, z: Tensor) -> Any:
-        """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
-        if self.automatic_a and not self.trains_a:
-            automatic.advance_(state, z, self.sigma.momentum, self.share)
-        if "a" in state:
-            return rows(state["a"])
-        return 1.0 if isinstance(self.nonlinearity.a, str) else self.nonlinearity.a
-
-    @property
-    def current_c(self) -> Any:
-        c = self.nonlinearity.c
-        if c != "adaptive":
-            return c
-        return None if self.share is WHOLE else self._adaptive_c
-
-    def _adaptive_c(self, t: Tensor) -> Tensor:
-        """c = 1/std(t) over the whole batch."""
-        variance = sigma_rules.batch_variance(t, share=self.share)
-        return rows(1 / variance.sqrt().clamp_min(1e-12))
 
     # ---- after a step, and at the end ----
 

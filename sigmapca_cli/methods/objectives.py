@@ -16,39 +16,55 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.methods.notation import E, eye_like, off_diagonal, outer, sg, sq, strict_lower, strict_upper
+from sigmapca_cli.methods.registry import objective
 
 H = Callable[[Tensor], Tensor]
+
+MAIN = {
+    "deflation": "main_deflation",
+    "nested_dropout": "main_nested_dropout",
+    "weighted_latent": "main_weighted_latent",
+    "noncentred": "main_noncentred",
+    "noncentred_mean": "main_noncentred_mean",
+}
+"""What an ordering or a centring makes of the main loss."""
 
 
 # ---- linear PCA ----
 
 
+@objective({"nested_dropout": "nested_dropout_linear"})
 def linear_ae(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
     """E‖x − xWWᵀ‖²  (linear table, row 2)."""
     return E(sq(x - y @ W.mT))
 
 
+@objective()
 def wsla_unit_norm(x: Tensor, W: Tensor, y: Tensor, sigma: Tensor, lam: Tensor) -> Tensor:
     """E(‖x[W]sgWᵀ − x‖² + ‖WΣ̂Λ^½‖² − ‖WΣ̂‖² − ‖xWΛ^½‖² + ‖xW‖²)  (linear table, row 7)."""
     weights = ((W * sg(sigma)).square() * (lam - 1)).sum((-2, -1))
     return E(sq(sg(y) @ W.mT - x)) + weights + E((y.square() * (1 - lam)).sum(-1))
 
 
+@objective()
 def reconstruction_gha(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
     """E‖x − xWWᵀ‖² + sum(W ⊙ [W tri₋(yᵀy)]sg)  (linear table, row 11)."""
     return linear_ae(x, W, y) + (W * sg(W @ strict_upper(outer(y, y)))).sum((-2, -1))
 
 
+@objective()
 def nested_dropout_linear(x: Tensor, W: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     """E‖(xW ⊙ m)Wᵀ − x‖², m keeps a geometric number of the first components  (linear table, row 12)."""
     return E(sq((y * mask) @ W.mT - x))
 
 
+@objective()
 def weighted_variance(x: Tensor, W: Tensor, y: Tensor, lam: Tensor, alpha: Any) -> Tensor:
     """E(‖x − xWWᵀ‖² − α‖xWΛ^½‖²)  (linear table, row 13)."""
     return linear_ae(x, W, y) - alpha * E((y.square() * lam).sum(-1))
 
 
+@objective()
 def variance_dropout(x: Tensor, W: Tensor, y: Tensor, mask: Tensor, alpha: Any) -> Tensor:
     """E(‖x − xWWᵀ‖² − α‖xW ⊙ m‖²)  (linear table, row 14)."""
     return linear_ae(x, W, y) - alpha * E(sq(y * mask))
@@ -57,21 +73,25 @@ def variance_dropout(x: Tensor, W: Tensor, y: Tensor, mask: Tensor, alpha: Any) 
 # ---- nonlinear PCA: reconstruction of the input ----
 
 
+@objective()
 def conventional(x: Tensor, W: Tensor, y: Tensor, h: H) -> Tensor:
     """E‖x − h(xW)Wᵀ‖²  (nonlinear table, row 1)."""
     return E(sq(x - h(y) @ W.mT))
 
 
+@objective()
 def main_with_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x − h(xWΣ⁻¹)ΣWᵀ‖²: the general form, decoder contribution included  (nonlinear table, row 2)."""
     return E(sq(x - (h(y / sigma) * sigma) @ W.mT))
 
 
+@objective(MAIN)
 def main(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖²  (paper, nonlinear PCA; nonlinear table, rows 3 and 8 to 13)."""
     return E(sq(x - (h(y / sigma) * sigma) @ sg(W).mT))
 
 
+@objective()
 def main_deflation(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x − h(xW P(W)Σ⁻¹)Σ[Wᵀ]sg‖², P = I − tri₋(Wᵀ[W]sg)  (nonlinear table, row 16)."""
     P = eye_like(W.mT @ W) - deflation_triangle(W.mT @ sg(W))
@@ -82,16 +102,19 @@ deflation_triangle = strict_lower
 """Row i of Wᵀ[W]sg carries the gradient of column i: the lower triangle lets it see the columns before it."""
 
 
+@objective()
 def main_nested_dropout(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mask: Tensor) -> Tensor:
     """E‖x − (h(xWΣ⁻¹) ⊙ m)Σ[Wᵀ]sg‖²  (nonlinear table, row 17, whose ‖WᵀW − I‖² is a regulariser)."""
     return E(sq(x - (h(y / sigma) * mask * sigma) @ sg(W).mT))
 
 
+@objective()
 def main_weighted_latent(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, lam: Tensor) -> Tensor:
     """E‖[y]sgΛ − h(yΣ⁻¹)ΣΛ[WᵀW]sg‖²  (paper, weighted latent reconstruction)."""
     return E(sq(sg(y) * lam - (h(y / sigma) * sigma * lam) @ sg(W.mT @ W)))
 
 
+@objective()
 def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
     """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + [μ_y]sg)[Wᵀ]sg‖², μ_y the batch's mean, added back as a constant
 
@@ -101,12 +124,14 @@ def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: 
     return E(sq(x - (h((y - mean_y) / sigma) * sigma + sg(mean_y)) @ sg(W).mT))
 
 
+@objective()
 def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
     """E‖x − μ_x − h((xW − μ_y)Σ⁻¹)Σ[Wᵀ]sg‖² + ‖μ_x − μ_xWWᵀ‖²  (paper, non-centred, second loss)."""
     mean_x, mean_y = mean(x), mean(y)
     return main(x - mean_x, W, y - mean_y, h, sigma) + sq(mean_x - mean_y @ W.mT).squeeze(-1)
 
 
+@objective()
 def main_scaled_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """Main loss + E‖x − [h(xWΣ⁻¹)Σ]sgWᵀ‖²/‖Σ‖₂, ‖Σ‖₂ the largest σ
 
@@ -119,16 +144,19 @@ def main_scaled_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) ->
 # ---- nonlinear PCA: reconstruction in latent space ----
 
 
+@objective()
 def latent(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x[W]sg − h(xWΣ⁻¹)Σ‖²  (nonlinear table, rows 4 to 6; errata: the inverse is meant)."""
     return E(sq(sg(y) - h(y / sigma) * sigma))
 
 
+@objective({"triangular": "latent_wtw_triangular", "weighted_latent": "main_weighted_latent"})
 def latent_wtw(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x[W]sg − h(xWΣ⁻¹)Σ[WᵀW]sg‖²  (nonlinear table, rows 7 and 14)."""
     return E(sq(sg(y) - (h(y / sigma) * sigma) @ sg(W.mT @ W)))
 
 
+@objective()
 def latent_wtw_triangular(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """E‖x[W]sg − h(xWΣ⁻¹)Σ tri([WᵀW]sg)‖²: ordered by index  (paper, latent space, triangular)."""
     return E(sq(sg(y) - (h(y / sigma) * sigma) @ sg(W.mT @ W).triu()))
@@ -137,28 +165,33 @@ def latent_wtw_triangular(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) 
 # ---- sparsity and relative updates written as losses ----
 
 
+@objective()
 def rica(x: Tensor, W: Tensor, y: Tensor, beta: Any) -> Tensor:
     """E‖x − xWWᵀ‖² + βE Σ|y|  (nonlinear table, row 19)."""
     return linear_ae(x, W, y) + beta * E(y.abs().sum(-1))
 
 
+@objective()
 def rica_logcosh(x: Tensor, W: Tensor, y: Tensor, beta: Any) -> Tensor:
     """E‖x − xWWᵀ‖² + βE Σ log cosh y  (nonlinear table, row 20)."""
     log_cosh = y + torch.nn.functional.softplus(-2 * y) - math.log(2)
     return linear_ae(x, W, y) + beta * E(log_cosh.sum(-1))
 
 
+@objective(holds_h=True)
 def skew_symmetric(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any) -> Tensor:
     """E‖x − xWWᵀ‖² + β·sum(W ⊙ [W(yᵀh(y) − h(y)ᵀy)]sg)  (nonlinear table, row 21)."""
     moment = outer(y, h(y))
     return linear_ae(x, W, y) + beta * (W * sg(W @ (moment - moment.mT))).sum((-2, -1))
 
 
+@objective(holds_h=True)
 def symmetric_off_diagonal(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any) -> Tensor:
     """E‖x − xWWᵀ‖² + β·sum(W ⊙ [W(yᵀh(y) − diag(h(y) ⊙ y))]sg)  (nonlinear table, row 22)."""
     return linear_ae(x, W, y) + beta * (W * sg(W @ off_diagonal(outer(y, h(y))))).sum((-2, -1))
 
 
+@objective(holds_h=True)
 def symmetric_off_diagonal_sigma(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, beta: Any) -> Tensor:
     """As row 22 with h(yΣ⁻¹)Σ  (nonlinear table, row 23)."""
     moment = off_diagonal(outer(y, h(y / sigma) * sigma))

@@ -10,7 +10,8 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import cores, refuse_several
 from sigmapca_cli.reproduce import document, page
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import SOLVERS as NAMES
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of, held

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import FASTICA, Claim, Experiment, Panel, halves
+from sigmapca_cli.reproduce.experiment import Claim, Experiment
+from sigmapca_cli.reproduce.plan import FASTICA, Panel, halves
 from sigmapca_cli.reproduce.rotation import TOP, draw_rotation, residual, rotation_error, similar_sigma
 
 #: Axes drawn at random in one 32-dimensional subspace match with a mean |cos| of 0.40.

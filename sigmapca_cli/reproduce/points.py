@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel
+from sigmapca_cli.reproduce.experiment import Claim, Experiment
+from sigmapca_cli.reproduce.plan import Panel
 from sigmapca_cli.reproduce.signals import OURS
 
 SEPARATED = 0.99

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.metrics import correlations, match
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.plan import Panel, Setting
 from sigmapca_cli.runs.read import Run
 
 Array = NDArray[np.float64]
@@ -25,9 +25,9 @@ class Results:
     """Runs by the key of their panel. Asking for one that failed raises `Missing` with the reason."""
 
     def __init__(
-        self, experiment: Experiment, setting: Setting, runs: Mapping[str, Run], problems: Mapping[str, str]
+        self, panels: Sequence[Panel], setting: Setting, runs: Mapping[str, Run], problems: Mapping[str, str]
     ) -> None:
-        self.experiment, self.setting = experiment, setting
+        self.panels, self.setting = tuple(panels), setting
         self.runs, self.problems = dict(runs), dict(problems)
         self._sources: dict[str, Any] = {}
         self.asked: set[str] = set()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sigmapca_cli.figures.histograms import BINS, RANGE
 from sigmapca_cli.figures.save import BLUE, RED, new_figure, tidy
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel, halves
+from sigmapca_cli.reproduce.experiment import Claim, Experiment
+from sigmapca_cli.reproduce.plan import Panel, halves
 from sigmapca_cli.reproduce.results import Missing, Results
 
 if TYPE_CHECKING:

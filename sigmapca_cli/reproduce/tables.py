@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from sigmapca_cli.methods.catalogue import CATALOGUE, LINEAR, NONLINEAR
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel
+from sigmapca_cli.reproduce.experiment import Claim, Experiment
+from sigmapca_cli.reproduce.plan import Panel
 
-LINEAR_ROWS = [row.name for row in CATALOGUE.values() if row.family == LINEAR]
-NONLINEAR_ROWS = [row.name for row in CATALOGUE.values() if row.family == NONLINEAR]
+
+def rows_of(family: str) -> list[str]:
+    """Return the methods of the paper's table of a family, in its order; others of the family are in no table."""
+    rows = [row for row in CATALOGUE.values() if row.family == family and row.row is not None]
+    return [row.name for row in sorted(rows, key=lambda row: row.row or 0)]
+
+
+LINEAR_ROWS, NONLINEAR_ROWS = rows_of(LINEAR), rows_of(NONLINEAR)
 SUBSPACE_ONLY = ("linear_ae", "subspace")
 CONTROLS = ("nlpca_conventional", "nlpca_trainable_no_sg")
 ALIGNED = 0.9

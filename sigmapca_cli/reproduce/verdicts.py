@@ -16,7 +16,8 @@ from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.reproduce.engine import Outcome, short
-from sigmapca_cli.reproduce.plan import RELATIONS, Claim, Experiment, Setting
+from sigmapca_cli.reproduce.experiment import RELATIONS, Claim, Experiment
+from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.runs.read import Run
 
@@ -42,13 +43,16 @@ def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], 
             problems[outcome.task.key] = outcome.problem
         else:
             runs[outcome.task.key] = Run.open(outcome.folder)
-    results = Results(experiment, setting, runs, problems)
+    results = Results(experiment.panels, setting, runs, problems)
     folder = folder_of(root, experiment.name, setting.way)
     folder.mkdir(parents=True, exist_ok=True)
     verdicts = [judge(claim, results) for claim in experiment.claims if applies(claim, setting)]
     save(experiment.draw(results), folder / "figure", dpi=110)
-    write(folder / "numbers.csv", numbers(results))
-    write(folder / "verdicts.json", json.dumps(report(results, verdicts), indent=1, ensure_ascii=False))
+    write(folder / "numbers.csv", numbers(experiment, results))
+    write(
+        folder / "verdicts.json",
+        json.dumps(report(experiment, results, verdicts), indent=1, ensure_ascii=False),
+    )
     return verdicts
 
 
@@ -82,9 +86,9 @@ def judge(claim: Claim, results: Results) -> Verdict:
     return {**verdict, "value": float(value), "held": bool(held)}
 
 
-def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
+def report(experiment: Experiment, results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
     """What verdicts.json holds."""
-    experiment, setting = results.experiment, results.setting
+    setting = results.setting
     solved = {"solved": results.solved(), "unsettled": results.unsettled(), "runs": len(results.runs)}
     return {
         "experiment": experiment.name,
@@ -112,15 +116,15 @@ def command(experiment: Experiment, setting: Setting) -> str:
     return " ".join(words)
 
 
-def numbers(results: Results) -> str:
+def numbers(experiment: Experiment, results: Results) -> str:
     """One line a run: what was run, and what came out."""
     text = io.StringIO()
     names = ("panel", "loss", *NUMBERS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*names, "run", "command", "problem"])
     solved = results.solved()
-    for panel in results.experiment.runs(results.setting):
-        where = results.experiment.command(panel, results.setting)
+    for panel in experiment.runs(results.setting):
+        where = experiment.command(panel, results.setting)
         where += f" solver={results.setting.solver}" if panel.key in solved else ""
         if panel.key not in results.runs:
             table.writerow([panel.key, *[""] * (len(names) - 1), "", where, results.problems.get(panel.key)])

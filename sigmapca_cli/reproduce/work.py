@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.plan import Setting
 
 if TYPE_CHECKING:
     from sigmapca_cli.job import Job

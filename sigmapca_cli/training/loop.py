@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, stack
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused import SLOTS, FusedStep
@@ -46,7 +46,7 @@ class Trainer:
     """One run, or R runs at once where the state has a leading dimension.
 
     All that changes is `state`, `slots`, `step`, `losses` and the random generator: a checkpoint is these.
-    The arrays are NumPy's where the method is `methods.host`'s, which draws nothing at random; else torch's.
+    The arrays are NumPy's where the method is `methods.numpy_main`'s, which draws nothing at random; else torch's.
     """
 
     cfg: Any
@@ -113,7 +113,7 @@ class Trainer:
 
     def choose_step(self) -> None:
         """The step by hand where it covers the configuration, else the composed one."""
-        if covers(self.cfg):
+        if fast_path_applies(self.cfg):
             self.fused = FusedStep([self.cfg], self.state, self.slots)
             return
         from sigmapca_cli.training.composed import ComposedStep

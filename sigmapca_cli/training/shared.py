@@ -20,7 +20,7 @@ import torch
 from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import Place, blas, pick_threads
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.find import shortened
@@ -105,7 +105,7 @@ class SharedTrainer(Trainer):
 
     def choose_step(self) -> None:
         """The step by hand with sums over the shares, where one process would take the step by hand."""
-        if covers(self.cfg):
+        if fast_path_applies(self.cfg):
             self.fused = SharedStep(self.cfg, self.state, self.slots, self.share)
         else:
             super().choose_step()

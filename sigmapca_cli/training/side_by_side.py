@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import on_host, stack
 from sigmapca_cli.training.fused import MOMENTS, FusedStep
@@ -21,7 +21,7 @@ def side_by_side(trainers: list[Trainer]) -> Iterator[Any]:
     """One step for all, `losses`; inside, each trainer's arrays are views of the common ones."""
     first = trainers[0]
     parts = 1
-    if covers(first.cfg) and on_host(first.state["W"]):
+    if fast_path_applies(first.cfg) and on_host(first.state["W"]):
         parts = min(available_threads(), len(trainers) // LEAST)
     if parts <= 1:
         yield joined(trainers)
@@ -41,7 +41,7 @@ def joined(trainers: list[Trainer]) -> Any:
         state = {n: stack([t.state[n] for t in trainers]) for n in state}
         slots = {n: stack([t.slots[n] for t in trainers]) for n in slots if n.partition(".")[0] in MOMENTS}
     step: Any
-    if covers(first.cfg):
+    if fast_path_applies(first.cfg):
         step = FusedStep(cfgs, state, slots)
     else:
         from sigmapca_cli.training.composed import ComposedSteps

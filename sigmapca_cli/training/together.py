@@ -16,7 +16,7 @@ import numpy as np
 from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.job import Job
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.sources.components import DEFAULT
@@ -48,7 +48,7 @@ def group_key(job: Job, method: Any) -> str | None:
     cfg = job.cfg
     if method.kind != "trained" or cfg.stop != "never":
         return None
-    fused = covers(cfg)
+    fused = fast_path_applies(cfg)
     plain = copy.deepcopy({**job.plain, "log": cfg.log_every})
     for key in (*NUMBERS, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
         blur(plain, key)
@@ -190,7 +190,7 @@ def advance(group: list[Member], guard: Guard, shown: Any) -> None:
     """The steps of one stage, for members that stand at the same step."""
     trainers = [m.trainer for m in group if m.trainer is not None]
     first = trainers[0]
-    first.batches.centre = covers(first.cfg)
+    first.batches.centre = fast_path_applies(first.cfg)
     with side_by_side(trainers) as step:
         all_steps(step, group, trainers, guard, shown)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods.host import HostMethod, covers
+from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import available_threads, blas, may_have_gpu, pick_threads, place
 from sigmapca_cli.sources.base import Source
@@ -71,20 +71,20 @@ def method_of(cfg: Any) -> Any:
         return DirectMethod.build(cfg)
     if cfg.solver.name in SOLVERS:
         return SOLVERS[cfg.solver.name].build(cfg)
-    if on_host(cfg):
-        return HostMethod.build(cfg)
+    if uses_numpy(cfg):
+        return NumpyMain.build(cfg)
     from sigmapca_cli.methods.method import build
 
     return build(cfg)
 
 
-def on_host(cfg: Any) -> bool:
+def uses_numpy(cfg: Any) -> bool:
     """Whether a run trains on NumPy's arrays: one process, on a CPU, of a configuration that the step by hand covers.
 
     Where there may be a GPU, `device=auto` has to ask torch.
     """
     return (
-        covers(cfg)
+        fast_path_applies(cfg)
         and place() is None
         and (cfg.device == "cpu" or (cfg.device == "auto" and not may_have_gpu()))
     )
@@ -92,7 +92,7 @@ def on_host(cfg: Any) -> bool:
 
 def wants_torch(cfg: Any) -> bool:
     """Whether torch has to be imported for a run."""
-    return not (cfg.model.kind == "direct" or cfg.solver.name in SOLVERS or on_host(cfg))
+    return not (cfg.model.kind == "direct" or cfg.solver.name in SOLVERS or uses_numpy(cfg))
 
 
 def prepared(cfg: Any) -> Source:
@@ -145,7 +145,7 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
 
 def device_of(cfg: Any, method: Any) -> Any:
     """Where a run computes. Closed forms and Newton steps do so on the CPU, whatever else is there."""
-    if (method.kind != "trained" and cfg.device in ("auto", "cpu")) or isinstance(method, HostMethod):
+    if (method.kind != "trained" and cfg.device in ("auto", "cpu")) or isinstance(method, NumpyMain):
         return "cpu"
     from sigmapca_cli.training import machine
 

@@ -6,9 +6,9 @@ import torch
 from methods_references import Reference, finite_difference, triangle
 
 from sigmapca_cli.methods import nonlinearities, regularisers, updates
+from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.objectives import main, ordering_triangle
-from sigmapca_cli.methods.registry import OBJECTIVES
 from sigmapca_cli.methods.share import WHOLE
 
 B, P, K = 7, 5, 3

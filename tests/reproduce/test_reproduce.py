@@ -12,7 +12,8 @@ from sigmapca_cli.errors import Stopped
 from sigmapca_cli.reproduce import command, document, page, summary
 from sigmapca_cli.reproduce.command import reproduce
 from sigmapca_cli.reproduce.engine import perform
-from sigmapca_cli.reproduce.plan import Claim, Setting
+from sigmapca_cli.reproduce.experiment import Claim
+from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
@@ -98,13 +99,13 @@ def test_what_is_complete_is_judged_before_the_rest_is_run(tmp_path, monkeypatch
     [("≥", 1.0, True), (">", 1.0, False), ("≤", 1.5, False), ("<", 0.5, True), ("<", float("nan"), False)],
 )
 def test_judging(relation, value, held):
-    nothing = Results(POINTS, Setting(), {}, {})
+    nothing = Results(POINTS.panels, Setting(), {}, {})
     verdict = judge(Claim("c", "m", relation, 1.0, lambda r: value), nothing)
     assert verdict["held"] is held
 
 
 def test_a_missing_run_leaves_a_claim_open():
-    nothing = Results(POINTS, Setting(), {}, {"a1": "diverged"})
+    nothing = Results(POINTS.panels, Setting(), {}, {"a1": "diverged"})
     verdict = judge(Claim("c", "m", "≥", 1.0, lambda r: r.loss("a1")), nothing)
     assert verdict["held"] is None and verdict["note"] == "a1: diverged"
     with pytest.raises(Missing):
@@ -205,7 +206,9 @@ def test_the_recorded_loss_of_the_signals_comes_out(tmp_path, monkeypatch):
     monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
     experiment, setting = EXPERIMENTS["signals-orthogonal"], Setting("paper")
     task = next(t for t in tasks(experiment, setting) if t.key == "nonlinear")
-    results = Results(experiment, setting, {"nonlinear": Run.open(perform([plan(task)])[0].folder)}, {})
+    results = Results(
+        experiment.panels, setting, {"nonlinear": Run.open(perform([plan(task)])[0].folder)}, {}
+    )
     assert results.loss("nonlinear") == pytest.approx(3.30, rel=0.01)
     assert results.source_correlation("nonlinear").min() > 0.98
 
