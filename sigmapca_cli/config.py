@@ -202,6 +202,7 @@ YOUNGER: dict[str, Any] = {
     "max_steps": None,
     "rescale": False,
     "sigma.relative": False,
+    "model.mean_gradient": "inner",
     "solver.lam": 0.1,
     "solver.starts": 1,
     "solver.clip": None,

@@ -68,6 +68,11 @@ def _becomes(objective: Objective, option: str, value: str) -> Objective:
 
 def _centred(objective: Objective, cfg: Any) -> Objective:
     centring = cfg.model.centring
+    if centring == "data" and not getattr(cfg.data, "centre", True):
+        raise InputError(
+            "model.centring=data: data.centre=false leaves the rows uncentred; set model.centring=batch, noncentred or "
+            "noncentred_mean"
+        )
     return objective if centring in ("batch", "data") else _becomes(objective, "model.centring", centring)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.methods import automatic, regularisers
-from sigmapca_cli.methods.notation import linear_weights, rows, sq
+from sigmapca_cli.methods.notation import linear_weights, rows, sg, sq
 from sigmapca_cli.methods.objectives import ordering_triangle
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.pieces import Pieces
@@ -34,6 +34,9 @@ def evaluate(
         return method.h_graph(z, a, method.current_c)[0]
 
     given = {"h": h, "sigma": sigma, "mean": method.share.mean, **numbers(method, state, x, y, generator)}
+    flows = method.model.mean_gradient
+    given["inner"] = sg if flows == "none" else same
+    given["outer"] = same if flows == "both" else sg
     value = method.objective.fn(x, W, y, **{name: given[name] for name in method.objective.needs})
     update = value.detach() if method.objective.kind == "update" else None
     loss = y.new_zeros(y.shape[:-2]) if update is not None else value
@@ -41,6 +44,11 @@ def evaluate(
     if method.second is not None:
         loss = loss + second_layer(method, state, leaves["V"], y.detach(), h)
     return loss, update
+
+
+def same(v: Tensor) -> Tensor:
+    """Return v, through which the gradient flows."""
+    return v
 
 
 def numbers(

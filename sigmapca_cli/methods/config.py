@@ -58,6 +58,7 @@ ORDERINGS = (
 )
 TRIANGLE_FORMS = ("y_z", "z_y", "y_h", "h_y", "h_hs", "hs_h")
 CENTRINGS = ("batch", "data", "noncentred", "noncentred_mean")
+MEAN_GRADIENTS = ("inner", "both", "none")
 
 
 @dataclass
@@ -71,6 +72,9 @@ class ModelConfig:
     objective: str = "main"
     kind: str = "trained"  # trained | direct
     centring: str = "batch"  # batch | data | noncentred | noncentred_mean
+    mean_gradient: str = (
+        "inner"  # noncentred: which μ_y carries gradient: inner (the subtracted one) | both | none
+    )
     project: str = "none"  # none | pca | whiten
     second: str = "none"  # objective of the second rotation V (linear ICA)
     second_constraint: str = "symmetric"
@@ -86,6 +90,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         choice("model.kind", self.kind, ("trained", "direct"))
         choice("model.centring", self.centring, CENTRINGS)
+        choice("model.mean_gradient", self.mean_gradient, MEAN_GRADIENTS)
         choice("model.project", self.project, ("none", "pca", "whiten"))
         choice("model.second_constraint", self.second_constraint, CONSTRAINTS)
         choice("model.fun", self.fun, ("logcosh", "exp", "cube"))

@@ -44,7 +44,8 @@ READ = {
 }  # fmt: skip
 # Settings of pieces that the required values above exclude: the composed step does not read them either.
 UNUSED = {
-    "model.second_constraint", "model.alpha", "model.beta", "model.beta_0", "model.lambda_min", "model.fun",
+    "model.second_constraint", "model.mean_gradient", "model.alpha", "model.beta", "model.beta_0", "model.lambda_min",
+    "model.fun",
     "model.max_iter", "model.tolerance", "model.varimax", "nonlinearity.c", "sigma.l2", "ordering.rho",
     "ordering.form", "ordering.weight", "solver",
 }  # fmt: skip

@@ -115,20 +115,23 @@ def main_weighted_latent(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, l
 
 
 @objective()
-def main_noncentred(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
-    """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + [μ_y]sg)[Wᵀ]sg‖², μ_y the batch's mean, added back as a constant
+def main_noncentred(
+    x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H, inner: H, outer: H
+) -> Tensor:
+    """E‖x − (h((xW − μ_y)Σ⁻¹)Σ + μ_y)[Wᵀ]sg‖², μ_y the batch's mean  (paper, non-centred).
 
-    (paper, non-centred).
+    inner and outer say whether the gradient flows through the μ_y that is subtracted and the one that is added back.
+    The second adds −2μ_xᵀ(μ_y − (μ_y + E[h]Σ)WᵀW), which is zero at orthonormal W where E[h] = 0.
     """
     mean_y = mean(y)
-    return E(sq(x - (h((y - mean_y) / sigma) * sigma + sg(mean_y)) @ sg(W).mT))
+    return E(sq(x - (h((y - inner(mean_y)) / sigma) * sigma + outer(mean_y)) @ sg(W).mT))
 
 
 @objective()
-def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H) -> Tensor:
+def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, mean: H, inner: H) -> Tensor:
     """E‖x − μ_x − h((xW − μ_y)Σ⁻¹)Σ[Wᵀ]sg‖² + ‖μ_x − μ_xWWᵀ‖²  (paper, non-centred, second loss)."""
     mean_x, mean_y = mean(x), mean(y)
-    return main(x - mean_x, W, y - mean_y, h, sigma) + sq(mean_x - mean_y @ W.mT).squeeze(-1)
+    return main(x - mean_x, W, y - inner(mean_y), h, sigma) + sq(mean_x - mean_y @ W.mT).squeeze(-1)
 
 
 @objective()

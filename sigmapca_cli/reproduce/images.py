@@ -136,14 +136,14 @@ CIFAR_FILTERS = Experiment(
 )
 
 # The experiment's own file whitens, and trains by SGD: plain Adam leaves a unit-norm solution on white data.
-UNWHITENED = "data.whiten=none"
+UNWHITENED = ("data.whiten=none", "data.whiten_rank=null")
 
 ZCA_WHITENED = Experiment(
     "zca-whitened",
     "Figure: filters on ZCA-whitened patches",
     "Where every direction has the same variance, linear PCA has nothing to go by.",
     (
-        Panel("pca", "linear PCA, not whitened", ("model=pca_svd", UNWHITENED)),
+        Panel("pca", "linear PCA, not whitened", ("model=pca_svd", *UNWHITENED)),
         Panel("white", "linear PCA, ZCA-whitened", ("model=pca_svd",)),
         Panel("nonlinear", "nonlinear PCA, ZCA-whitened"),
     ),

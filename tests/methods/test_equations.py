@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from methods_helpers import composed
 from methods_references import Reference, finite_difference, triangle
 
-from sigmapca_cli.methods import nonlinearities, regularisers, updates
+from sigmapca_cli.methods import build, nonlinearities, regularisers, updates
 from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.objectives import main, ordering_triangle
@@ -32,6 +33,8 @@ def given(sigma, lam, mask, h, dtype=torch.float64):
         "beta": 0.7,
         "h": h,
         "mean": WHOLE.mean,
+        "inner": lambda v: v,
+        "outer": torch.detach,
     }
 
 
@@ -52,6 +55,47 @@ def test_value_and_gradient_are_those_of_the_written_out_equation(name, batch):
     np.testing.assert_allclose(value.item(), equation(W), rtol=1e-12)
     value.backward()
     np.testing.assert_allclose(leaf.grad, finite_difference(equation, W), atol=2e-8)
+
+
+@pytest.mark.parametrize("flows", ["inner", "both", "none"])
+def test_the_mean_that_carries_gradient_is_the_one_asked_for(flows, batch):
+    """Against finite differences in which the means that are held are those of the frozen filters."""
+    x, W, sigma, *_ = batch
+    h = lambda z: 2 * np.tanh(z / 2)  # noqa: E731
+    m, frozen = x.mean(0), W.copy()
+
+    def equation(V):
+        inner, outer = m @ (frozen if flows == "none" else V), m @ (V if flows == "both" else frozen)
+        return np.mean(
+            [np.sum((xi - (h((xi @ V - inner) / sigma) * sigma + outer) @ frozen.T) ** 2) for xi in x]
+        )
+
+    cfg = composed("nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch")
+    method = build(cfg)
+    state = method.init_state(torch.tensor(W), torch.tensor(sigma))
+    state["W"].copy_(torch.tensor(W))
+    sigma = method.root(torch.tensor((x @ W).var(0))).numpy()
+    gradient = method.gradient(state, torch.tensor(x))[1]["W"]
+    np.testing.assert_allclose(gradient, finite_difference(equation, W), atol=2e-7)
+
+
+def test_the_two_gradients_of_the_added_mean_agree_where_filters_are_orthonormal_and_h_is_centred():
+    random = np.random.default_rng(5)
+    x = random.laplace(size=(400, 6)) * np.linspace(3, 1, 6)
+    x = torch.tensor(np.concatenate([x, -x]) + np.array([5.0, -2, 1, 0, 3, 1]))
+    W = torch.linalg.qr(torch.tensor(random.normal(size=(6, 3))))[0]
+
+    def gradient(flows, W):
+        cfg = composed(
+            "nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch"
+        )
+        method = build(cfg)
+        state = method.init_state(W, torch.ones(3, dtype=W.dtype))
+        state["W"].copy_(W)
+        return method.gradient(state, x)[1]["W"]
+
+    torch.testing.assert_close(gradient("inner", W), gradient("both", W))
+    assert (gradient("inner", 1.1 * W) - gradient("both", 1.1 * W)).abs().max() > 0.1
 
 
 REGULARISERS = {
