@@ -61,7 +61,8 @@ def numbers(
     if "beta" in needs:
         beta = state.get("beta", method.model.beta)
         if isinstance(beta, str):
-            beta = method.model.beta_0 * method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+            size = method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+            beta = state.get("beta_0", method.model.beta_0) * size
         given["beta"] = beta
     if "lam" in needs:
         given["lam"] = linear_weights(y.shape[-1], method.model.lambda_min, y)

@@ -207,6 +207,8 @@ class Method(Pieces):
         # One number a component, in the order of training: they are sorted with the components.
         each = {"a": values["a"]} if "a" in values and values["a"].ndim else {}
         each |= {"trained_sigma": values["sigma"]} if self.trains_sigma else {}
+        if self.ordering.name != "none" and self.second is None:
+            each["index"] = np.arange(values[self.trained].shape[-1], dtype=np.float64)
         if self.trained == "W":
             W = self.effective(state["W"].detach()).cpu().numpy()
             if self.second is None:

@@ -57,6 +57,11 @@ class Pieces:
         return bool(self.nonlinearity.name == "trainable_scaled_tanh")
 
     @property
+    def draws(self) -> bool:
+        """Whether a step draws random numbers: a nested mask."""
+        return "mask" in self.objective.needs
+
+    @property
     def automatic_a(self) -> bool:
         return bool(self.nonlinearity.a == "auto")
 

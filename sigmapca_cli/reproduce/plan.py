@@ -1,4 +1,4 @@
-"""What is run: panels, and the settings that apply to all of them."""
+"""What is run: panels, how often, and the settings that apply to all of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 QUICK_IMAGES = 80
 # Half a million rows to scikit-learn's own tolerance, not to ours: the last digits take most of the time.
 FASTICA = ("model=fastica", "model.tolerance=1e-4", "model.max_iter=200")
+EIGENVECTORS = "model=pca_svd"
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Setting:
     quick: bool = False
     extra: tuple[str, ...] = ()  # further overrides of every run; tests make runs tiny with them
     solver: str = "stochastic"  # stochastic | newton | moments, for the models that these solvers know
+    seeds: int = 0  # runs of each panel from different seeds; 0: as many as the experiment says
 
     @property
     def way(self) -> str:
@@ -29,17 +31,37 @@ class Setting:
         """Whether losses can be compared with those of the authors' own runs: their recipe on their images."""
         return self.recipe == "paper" and self.data == "cifar10" and not self.quick and not self.extra
 
+    def repetitions(self, usual: int) -> int:
+        """Return how often each panel is run: once in a quick look, and by a solver, which draws nothing."""
+        if self.solver != "stochastic":
+            return 1
+        return self.seeds or (1 if self.quick else usual)
+
 
 @dataclass(frozen=True)
 class Panel:
-    """One run: `key` names it in claims, `overrides` are put on top of `experiment=NAME`."""
+    """One run, or several from different seeds: `key` names it in claims, `overrides` follow `experiment=NAME`."""
 
     key: str
     caption: str
     overrides: tuple[str, ...] = ()
     shown: bool = True  # False: run for a claim only
     mnist: bool = False  # on MNIST, whatever the other panels are on
-    recorded: bool = False  # run only where losses are compared with those of the authors' own runs
+
+    @property
+    def seeded(self) -> bool:
+        """Whether another seed gives another run. An eigendecomposition draws nothing."""
+        return EIGENVECTORS not in self.overrides
+
+    def seed(self, repetition: int) -> str:
+        """Return the override that sets the seed of a repetition; halves count on in twos, so that no two share one."""
+        given = next((int(o.removeprefix("seed=")) for o in self.overrides if o.startswith("seed=")), None)
+        return f"seed={repetition if given is None else given + 2 * repetition}"
+
+
+def name_of(key: str, repetition: int) -> str:
+    """Return the name of one run of a panel: its key, with the number of the repetition from the second one on."""
+    return key if repetition == 0 else f"{key}@{repetition}"
 
 
 def images(panel: Panel, setting: Setting) -> list[str]:

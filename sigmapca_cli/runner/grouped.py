@@ -27,7 +27,7 @@ from sigmapca_cli.sources.components import DEFAULT
 from sigmapca_cli.training.arrays import as_numpy, detached
 from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Trainer
-from sigmapca_cli.training.stacked_step import side_by_side
+from sigmapca_cli.training.stacked_step import side_by_side, stacked_batches
 
 log = logging.getLogger("sigmapca")
 
@@ -35,14 +35,15 @@ log = logging.getLogger("sigmapca")
 APART = tuple(key for key in VOLATILE if key not in ("threads", "device", "recipe"))
 NUMBERS = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
-OF_THE_COMPOSED = ("model.alpha", "model.beta", "ordering.weight", "ordering.rho")
+OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight", "ordering.rho")
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
-def group_key(job: Job, method: Any) -> str | None:
+def group_key(job: Job, method: Any, across_seeds: bool = False) -> str | None:
     """Jobs with equal keys can be trained side by side; None for a job that has to run alone.
 
-    They share the batches, so that the seed is part of the key. A weight may differ where both have one: a
+    They share the batches, so that the seed is part of the key; with `across_seeds` each run of a composed method has
+    its own batches instead, where its steps draw nothing at random. A weight may differ where both have one: a
     regulariser that is there or not is another equation, and so is a number in the place of a word (a=auto).
     """
     cfg = job.cfg
@@ -54,6 +55,8 @@ def group_key(job: Job, method: Any) -> str | None:
         blur(plain, key)
     if not fused:
         plain["regularisers"] = sorted(method.terms)
+        if across_seeds and not method.draws:
+            blur(plain, "seed")
     return config_hash(plain, (*APART, "optimizer.schedule"))
 
 
@@ -210,7 +213,7 @@ def all_steps(step: Any, group: list[Member], trainers: list[Trainer], guard: Gu
         if start == 0:
             for trainer in trainers:
                 trainer.begin_epoch()
-        for batch in first.batches.epoch(epoch, start):
+        for batch in stacked_batches([trainer.batches for trainer in trainers], epoch, start):
             factors = [trainer.factor() for trainer in trainers]
             window.append(step.losses(batch, first.step + 1, factors))
             for trainer in trainers:

@@ -10,6 +10,7 @@ import numpy as np
 from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import on_host, stack
+from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.fused_step import MOMENTS, FusedStep
 from sigmapca_cli.training.loop import Trainer
 
@@ -51,8 +52,18 @@ def joined(trainers: list[Trainer]) -> Any:
         for r, trainer in enumerate(trainers):
             trainer.state = {n: state[n][r] for n in trainer.state}
             trainer.slots |= {n: value[r] for n, value in slots.items()}
-            trainer.generator = first.generator
+            if trainer.cfg.seed == first.cfg.seed:
+                trainer.generator = first.generator
     return step
+
+
+def stacked_batches(sources: Sequence[Batches], epoch: int, first: int) -> Iterator[Batch]:
+    """Yield the batches of an epoch: common ones where the runs share their order, else rows (R, b, p)."""
+    if len({batches.seed for batches in sources}) == 1:
+        yield from sources[0].epoch(epoch, first)
+        return
+    for batches in zip(*(source.epoch(epoch, first) for source in sources), strict=True):
+        yield Batch(np.stack([batch.x for batch in batches]), batches[0].power)
 
 
 class Threads:
