@@ -108,12 +108,4 @@ def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     for members in groups.values():
         job = members[0].job
         found += [list(part) for part in portions(members, job.cfg.k)] if job is not None else [members]
-    return sorted(found, key=work_of, reverse=True)
-
-
-def work_of(unit: list[Planned]) -> float:
-    """Return about how much there is to do, so that the longest is begun first and no process is left alone with it."""
-    job = unit[0].job
-    if job is None or job.cfg.model.kind == "direct":
-        return 0.0
-    return len(unit) * float(job.cfg.epochs or 1) * (job.cfg.data.images or 1)
+    return found
