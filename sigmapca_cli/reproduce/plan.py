@@ -47,11 +47,12 @@ class Panel:
     overrides: tuple[str, ...] = ()
     shown: bool = True  # False: run for a claim only
     mnist: bool = False  # on MNIST, whatever the other panels are on
+    once: bool = False  # in no claim: one seed is enough for the figure
 
     @property
     def seeded(self) -> bool:
-        """Whether another seed gives another run. An eigendecomposition draws nothing."""
-        return EIGENVECTORS not in self.overrides
+        """Whether it is run from several seeds. An eigendecomposition draws nothing."""
+        return EIGENVECTORS not in self.overrides and not self.once
 
     def seed(self, repetition: int) -> str:
         """Return the override that sets the seed of a repetition; halves count on in twos, so that no two share one."""
@@ -79,10 +80,22 @@ def images(panel: Panel, setting: Setting) -> list[str]:
     return found
 
 
-def halves(key: str, *overrides: str) -> tuple[Panel, Panel]:
+def halves(key: str, *overrides: str, once: bool = False) -> tuple[Panel, Panel]:
     """Two runs on disjoint halves of the images from different random numbers, as many steps as a whole run."""
     longer = () if any(o.startswith("epochs=") for o in overrides) else ("epochs=6",)
     return (
-        Panel(f"{key}/even", f"{key}, even images", (*overrides, *longer, "data.half=even", "seed=1"), False),
-        Panel(f"{key}/odd", f"{key}, odd images", (*overrides, *longer, "data.half=odd", "seed=2"), False),
+        Panel(
+            f"{key}/even",
+            f"{key}, even images",
+            (*overrides, *longer, "data.half=even", "seed=1"),
+            False,
+            once=once,
+        ),
+        Panel(
+            f"{key}/odd",
+            f"{key}, odd images",
+            (*overrides, *longer, "data.half=odd", "seed=2"),
+            False,
+            once=once,
+        ),
     )
