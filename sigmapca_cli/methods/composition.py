@@ -8,14 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, regularisers
+from sigmapca_cli.methods import automatic, regularisers, sweeping
 from sigmapca_cli.methods.notation import linear_weights, rows, sg, sq
-from sigmapca_cli.methods.objectives import ordering_triangle
+from sigmapca_cli.methods.objectives import ordering_triangle, subspace_form, tied
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.pieces import Pieces
 
 H = Callable[[Tensor], Tensor]
 State = dict[str, Tensor]
+
+NORMS: dict[str, H] = {
+    "spectral": lambda sigma: sigma.amax(-1),
+    "frobenius": lambda sigma: sigma.square().sum(-1).sqrt(),
+    "nuclear": lambda sigma: sigma.sum(-1),
+}
 
 
 def evaluate(
@@ -35,6 +41,8 @@ def evaluate(
 
     given = {"h": h, "sigma": sigma, "mean": method.share.mean, **numbers(method, state, x, y, generator)}
     flows = method.model.mean_gradient
+    given["linear"] = subspace_form if method.model.reconstruction == "subspace" else tied
+    given["norm"] = NORMS[method.model.norm]
     given["inner"] = sg if flows == "none" else same
     given["outer"] = same if flows == "both" else sg
     value = method.objective.fn(x, W, y, **{name: given[name] for name in method.objective.needs})
@@ -65,11 +73,20 @@ def numbers(
             beta = state.get("beta_0", method.model.beta_0) * size
         given["beta"] = beta
     if "lam" in needs:
-        given["lam"] = linear_weights(y.shape[-1], method.model.lambda_min, y)
+        given["lam"] = weights(method, y)
     if "mask" in needs:
         k, rho = y.shape[-1], method.ordering.rho
-        given["mask"] = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
+        mask = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
+        given["mask"] = sweeping.widen(mask, state, method.ordering.sweep) if method.sweeps else mask
     return given
+
+
+def weights(method: Pieces, y: Tensor) -> Tensor:
+    """Λ: linear (k,), or [E y²/max E y²]sg (…, 1, k) over the batch  (paper, weighted variance maximisation)."""
+    if method.model.weights == "linear":
+        return linear_weights(y.shape[-1], method.model.lambda_min, y)
+    variance = method.share.mean(y.detach().square())
+    return (variance / variance.amax(-1, keepdim=True).clamp_min(1e-30)).clamp_min(method.model.lambda_min)
 
 
 def added(method: Pieces, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:

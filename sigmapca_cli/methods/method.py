@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities
+from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, sweeping
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.pieces import Pieces, State
-from sigmapca_cli.methods.solution import Solution, deviations, finalise
+from sigmapca_cli.methods.solution import Solution, deviations, finalise, mixing_norms
 
 Gradients = dict[str, Tensor]
 
@@ -74,7 +74,11 @@ class Method(Pieces):
             if self.second:
                 # The components of the second layer are others, and follow their own statistic.
                 state.update({f"V.{n}": v for n, v in automatic.start(state["sigma"]).items()})
+        if self.model.mean == "ema":
+            state["mean"] = torch.zeros_like(W0[..., :, 0])
         self.constrain(state)
+        if self.sweeps:
+            state.update(sweeping.start(state[self.trained]))
         return state
 
     def begin_epoch(self, state: State, covariance: Tensor | np.ndarray) -> None:
@@ -137,14 +141,18 @@ class Method(Pieces):
                 loss, grads = self._by_hand(state, x, buffers)
         else:
             loss, grads = self._by_autograd(state, x, generator)
-        if self.constraint == "weight_norm":
+        if self.constraint in constraints.PARAMETRISED:
             grads[self.trained] = constraints.weight_norm_gradient(state[self.trained], grads[self.trained])
+        if self.sweeps:
+            W, every = state[self.trained], self.ordering.sweep
+            grads[self.trained] = sweeping.advance_(state, W, grads[self.trained], every)
         return self.share.combine(loss, grads)
 
     @property
     def closed(self) -> bool:
         """Whether the gradient by hand covers this composition: the main loss and nothing else."""
         plain = self.objective.name == "main" and not self.terms and self.second is None
+        plain = plain and self.model.mean == "batch" and not self.sweeps
         return plain and self.ordering.name == "none" and not (self.trains_sigma or self.trains_a)
 
     def _by_hand(
@@ -165,7 +173,12 @@ class Method(Pieces):
     def _by_autograd(
         self, state: State, x: Tensor, generator: torch.Generator | None
     ) -> tuple[Tensor, Gradients]:
-        if self.model.centring == "batch":
+        if self.model.mean == "ema":
+            # μ ← m·μ + (1 − m)·x̄ (paper, EMA); the start at zero is ours.
+            momentum = self.sigma.momentum
+            state["mean"].mul_(momentum).add_(self.share.mean(x).squeeze(-2), alpha=1 - momentum)
+            x = x - rows(state["mean"])
+        elif self.model.centring == "batch":
             x = x - x.mean(-2, keepdim=True)
         leaves = {name: state[name].detach().clone().requires_grad_() for name in self.parameters}
         # weight_norm's Jacobian is applied by hand to the gradient of the effective filters.
@@ -191,6 +204,8 @@ class Method(Pieces):
             fn = constraints.REGISTRY[self.constraint]
             if fn is not constraints.none:
                 state[self.trained].copy_(fn(state[self.trained]))
+            if "held" in state:
+                sweeping.hold_(state, state[self.trained], self.ordering.sweep)
             if self.second:
                 state["V"].copy_(constraints.REGISTRY[self.model.second_constraint](state["V"]))
             if self.trains_sigma:
@@ -217,12 +232,14 @@ class Method(Pieces):
             by_sigma = np.argsort(-deviations(W.astype(np.float64), C), kind="stable")
             extra = {"trained_sigma": each.pop("trained_sigma")[by_sigma]} if self.trains_sigma else {}
             each |= {"a": values["V.a"]} if "V.a" in values else {}
-            return finalise(W, C, values["V"], extra=extra, each=each)
+            rank = mixing_norms if self.model.order == "mixing" else None
+            return finalise(W, C, values["V"], extra=extra, each=each, rank=rank)
+        rank = mixing_norms if self.model.order == "mixing" else None
         V = self.effective(state["V"].detach()).cpu().numpy()
         if self.model.project == "pca":
             # finalise takes B = WΣ⁻¹V; here y = xEV, so the std goes into V.
             V = deviations(values["W"], C)[:, None] * V
-        return finalise(values["W"], C, V, each=each)
+        return finalise(values["W"], C, V, each=each, rank=rank)
 
 
 def build(cfg: Any) -> Any:

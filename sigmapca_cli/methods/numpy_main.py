@@ -25,6 +25,7 @@ REQUIRED: dict[str, tuple[Any, ...]] = {
     "model.second": ("none",),
     "model.project": ("none",),
     "model.centring": ("batch",),
+    "model.mean": ("batch",),
     "nonlinearity.name": NONLINEARITIES,
     "nonlinearity.derivative": ("true", "one"),
     "sigma.name": SIGMAS,
@@ -44,8 +45,9 @@ READ = {
 }  # fmt: skip
 # Settings of pieces that the required values above exclude: the composed step does not read them either.
 UNUSED = {
-    "model.second_constraint", "model.mean_gradient", "model.alpha", "model.beta", "model.beta_0", "model.lambda_min",
-    "model.fun",
+    "model.second_constraint", "model.mean_gradient", "model.reconstruction", "model.norm", "model.weights",
+    "model.order", "model.ppca_encoder", "ordering.sweep",
+    "model.alpha", "model.beta", "model.beta_0", "model.lambda_min", "model.fun",
     "model.max_iter", "model.tolerance", "model.varimax", "nonlinearity.c", "sigma.l2", "ordering.rho",
     "ordering.form", "ordering.weight", "solver",
 }  # fmt: skip

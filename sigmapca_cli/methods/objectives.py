@@ -19,6 +19,7 @@ from sigmapca_cli.methods.notation import E, eye_like, off_diagonal, outer, sg, 
 from sigmapca_cli.methods.registry import objective
 
 H = Callable[[Tensor], Tensor]
+Linear = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 MAIN = {
     "deflation": "main_deflation",
@@ -33,10 +34,20 @@ MAIN = {
 # ---- linear PCA ----
 
 
-@objective({"nested_dropout": "nested_dropout_linear"})
-def linear_ae(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
-    """E‖x − xWWᵀ‖²  (linear table, row 2)."""
+def tied(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
+    """E‖x − xWWᵀ‖²."""
     return E(sq(x - y @ W.mT))
+
+
+def subspace_form(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
+    """E‖x − x[W]sgWᵀ‖², whose gradient is −2(xᵀy − W yᵀy)  (paper, subspace learning algorithm)."""
+    return E(sq(x - sg(y) @ W.mT))
+
+
+@objective({"nested_dropout": "nested_dropout_linear", "hierarchical": "hierarchical_linear"})
+def linear_ae(x: Tensor, W: Tensor, y: Tensor, linear: Linear) -> Tensor:
+    """E‖x − xWWᵀ‖²  (linear table, row 2); model.reconstruction=subspace: E‖x − x[W]sgWᵀ‖²."""
+    return linear(x, W, y)
 
 
 @objective()
@@ -47,9 +58,9 @@ def wsla_unit_norm(x: Tensor, W: Tensor, y: Tensor, sigma: Tensor, lam: Tensor) 
 
 
 @objective()
-def reconstruction_gha(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
+def reconstruction_gha(x: Tensor, W: Tensor, y: Tensor, linear: Linear) -> Tensor:
     """E‖x − xWWᵀ‖² + sum(W ⊙ [W tri₋(yᵀy)]sg)  (linear table, row 11)."""
-    return linear_ae(x, W, y) + (W * sg(W @ strict_upper(outer(y, y)))).sum((-2, -1))
+    return linear(x, W, y) + (W * sg(W @ strict_upper(outer(y, y)))).sum((-2, -1))
 
 
 @objective()
@@ -59,15 +70,31 @@ def nested_dropout_linear(x: Tensor, W: Tensor, y: Tensor, mask: Tensor) -> Tens
 
 
 @objective()
-def weighted_variance(x: Tensor, W: Tensor, y: Tensor, lam: Tensor, alpha: Any) -> Tensor:
-    """E(‖x − xWWᵀ‖² − α‖xWΛ^½‖²)  (linear table, row 13)."""
-    return linear_ae(x, W, y) - alpha * E((y.square() * lam).sum(-1))
+def hierarchical_linear(x: Tensor, W: Tensor, y: Tensor) -> Tensor:
+    """Σ_j E‖x − xW₁ⱼW₁ⱼᵀ‖², W₁ⱼ the first j columns  (paper, nested dropout, not stochastic; Scholz 2002).
+
+    With M = E(yᵀy), G = WᵀW and c_i = k − i, i from 0, the number of sums that column i is in:
+    k·E‖x‖² − 2 Σ_i c_i M_ii + Σ_il c_max(i,l) M_il G_il.
+    """
+    k = W.shape[-1]
+    place = torch.arange(k, device=W.device)
+    shared = (k - torch.maximum(place[:, None], place)).to(W.dtype)
+    moment = outer(y, y)
+    # 2 M_ii is that of yᵢ = x·wᵢ, and G couples it with the decoder: gradients flow through both.
+    weighted = (shared * moment * (W.mT @ W)).sum((-2, -1))
+    return k * E(sq(x)) - 2 * (shared.diagonal() * moment.diagonal(dim1=-2, dim2=-1)).sum(-1) + weighted
 
 
 @objective()
-def variance_dropout(x: Tensor, W: Tensor, y: Tensor, mask: Tensor, alpha: Any) -> Tensor:
+def weighted_variance(x: Tensor, W: Tensor, y: Tensor, lam: Tensor, alpha: Any, linear: Linear) -> Tensor:
+    """E(‖x − xWWᵀ‖² − α‖xWΛ^½‖²)  (linear table, row 13)."""
+    return linear(x, W, y) - alpha * E((y.square() * lam).sum(-1))
+
+
+@objective()
+def variance_dropout(x: Tensor, W: Tensor, y: Tensor, mask: Tensor, alpha: Any, linear: Linear) -> Tensor:
     """E(‖x − xWWᵀ‖² − α‖xW ⊙ m‖²)  (linear table, row 14)."""
-    return linear_ae(x, W, y) - alpha * E(sq(y * mask))
+    return linear(x, W, y) - alpha * E(sq(y * mask))
 
 
 # ---- nonlinear PCA: reconstruction of the input ----
@@ -135,13 +162,13 @@ def main_noncentred_mean(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, m
 
 
 @objective()
-def main_scaled_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
-    """Main loss + E‖x − [h(xWΣ⁻¹)Σ]sgWᵀ‖²/‖Σ‖₂, ‖Σ‖₂ the largest σ
+def main_scaled_decoder(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, norm: H) -> Tensor:
+    """Main loss + E‖x − [h(xWΣ⁻¹)Σ]sgWᵀ‖²/‖Σ‖  (paper, modified decoder contribution, option 3).
 
-    (paper, modified decoder contribution).
+    ‖Σ‖ by model.norm: spectral, the largest σ; frobenius, √Σσ²; nuclear, Σσ.
     """
     decoder = E(sq(x - sg(h(y / sigma) * sigma) @ W.mT))
-    return main(x, W, y, h, sigma) + decoder / sg(sigma).amax(-1).squeeze(-1)
+    return main(x, W, y, h, sigma) + decoder / norm(sg(sigma)).squeeze(-1)
 
 
 # ---- nonlinear PCA: reconstruction in latent space ----
@@ -169,36 +196,38 @@ def latent_wtw_triangular(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) 
 
 
 @objective()
-def rica(x: Tensor, W: Tensor, y: Tensor, beta: Any) -> Tensor:
+def rica(x: Tensor, W: Tensor, y: Tensor, beta: Any, linear: Linear) -> Tensor:
     """E‖x − xWWᵀ‖² + βE Σ|y|  (nonlinear table, row 19)."""
-    return linear_ae(x, W, y) + beta * E(y.abs().sum(-1))
+    return linear(x, W, y) + beta * E(y.abs().sum(-1))
 
 
 @objective()
-def rica_logcosh(x: Tensor, W: Tensor, y: Tensor, beta: Any) -> Tensor:
+def rica_logcosh(x: Tensor, W: Tensor, y: Tensor, beta: Any, linear: Linear) -> Tensor:
     """E‖x − xWWᵀ‖² + βE Σ log cosh y  (nonlinear table, row 20)."""
     log_cosh = y + torch.nn.functional.softplus(-2 * y) - math.log(2)
-    return linear_ae(x, W, y) + beta * E(log_cosh.sum(-1))
+    return linear(x, W, y) + beta * E(log_cosh.sum(-1))
 
 
 @objective(holds_h=True)
-def skew_symmetric(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any) -> Tensor:
+def skew_symmetric(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any, linear: Linear) -> Tensor:
     """E‖x − xWWᵀ‖² + β·sum(W ⊙ [W(yᵀh(y) − h(y)ᵀy)]sg)  (nonlinear table, row 21)."""
     moment = outer(y, h(y))
-    return linear_ae(x, W, y) + beta * (W * sg(W @ (moment - moment.mT))).sum((-2, -1))
+    return linear(x, W, y) + beta * (W * sg(W @ (moment - moment.mT))).sum((-2, -1))
 
 
 @objective(holds_h=True)
-def symmetric_off_diagonal(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any) -> Tensor:
+def symmetric_off_diagonal(x: Tensor, W: Tensor, y: Tensor, h: H, beta: Any, linear: Linear) -> Tensor:
     """E‖x − xWWᵀ‖² + β·sum(W ⊙ [W(yᵀh(y) − diag(h(y) ⊙ y))]sg)  (nonlinear table, row 22)."""
-    return linear_ae(x, W, y) + beta * (W * sg(W @ off_diagonal(outer(y, h(y))))).sum((-2, -1))
+    return linear(x, W, y) + beta * (W * sg(W @ off_diagonal(outer(y, h(y))))).sum((-2, -1))
 
 
 @objective(holds_h=True)
-def symmetric_off_diagonal_sigma(x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, beta: Any) -> Tensor:
+def symmetric_off_diagonal_sigma(
+    x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor, beta: Any, linear: Linear
+) -> Tensor:
     """As row 22 with h(yΣ⁻¹)Σ  (nonlinear table, row 23)."""
     moment = off_diagonal(outer(y, h(y / sigma) * sigma))
-    return linear_ae(x, W, y) + beta * (W * sg(W @ moment)).sum((-2, -1))
+    return linear(x, W, y) + beta * (W * sg(W @ moment)).sum((-2, -1))
 
 
 def ordering_triangle(W: Tensor, y: Tensor, hs: Tensor, sigma: Tensor, form: str) -> Tensor:

@@ -57,6 +57,11 @@ class Pieces:
         return bool(self.nonlinearity.name == "trainable_scaled_tanh")
 
     @property
+    def sweeps(self) -> bool:
+        """Whether the first columns are frozen one after the other."""
+        return self.ordering.sweep > 0
+
+    @property
     def draws(self) -> bool:
         """Whether a step draws random numbers: a nested mask."""
         return "mask" in self.objective.needs

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 COMMON = ("x", "W", "y")
-AVAILABLE = ("h", "sigma", "lam", "mask", "mean", "inner", "outer", "alpha", "beta")
+AVAILABLE = ("h", "sigma", "lam", "mask", "mean", "inner", "outer", "linear", "norm", "alpha", "beta")
 """What an objective may ask for by the name of an argument, beside x, W and y = xW."""
 
 

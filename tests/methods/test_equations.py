@@ -6,7 +6,7 @@ import torch
 from methods_helpers import composed
 from methods_references import Reference, finite_difference, triangle
 
-from sigmapca_cli.methods import build, nonlinearities, regularisers, updates
+from sigmapca_cli.methods import build, composition, nonlinearities, objectives, regularisers, updates
 from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.objectives import main, ordering_triangle
@@ -35,11 +35,86 @@ def given(sigma, lam, mask, h, dtype=torch.float64):
         "mean": WHOLE.mean,
         "inner": lambda v: v,
         "outer": torch.detach,
+        "linear": objectives.tied,
+        "norm": composition.NORMS["spectral"],
     }
 
 
+LINEAR = [name for name, row in OBJECTIVES.items() if "linear" in row.needs]
+
+
+def test_the_losses_with_a_linear_part_are_known():
+    rows = {"rica", "rica_logcosh", "reconstruction_gha", "skew_symmetric", "symmetric_off_diagonal"}
+    assert rows | {
+        "linear_ae",
+        "symmetric_off_diagonal_sigma",
+        "weighted_variance",
+        "variance_dropout",
+    } == set(LINEAR)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_encoder_of_the_linear_part_can_be_held(name, batch):
+    """model.reconstruction=subspace, E‖x − x[W]sgWᵀ‖²: the paper's second form of RICA, log cosh, GHA and skew."""
+    test_value_and_gradient_are_those_of_the_written_out_equation(
+        name, batch, linear=objectives.subspace_form
+    )
+
+
+@pytest.mark.parametrize(
+    "norm, of", [("frobenius", np.linalg.norm), ("nuclear", np.sum), ("spectral", np.max)]
+)
+def test_the_decoder_is_scaled_by_the_norm_asked_for(norm, of, batch):
+    chosen = composition.NORMS[norm]
+    test_value_and_gradient_are_those_of_the_written_out_equation(
+        "main_scaled_decoder", batch, norm=chosen, of=of
+    )
+
+
+def test_the_subspace_form_is_the_subspace_rule(batch):
+    x, W, *_ = (torch.tensor(v) for v in batch)
+    found = gradient(lambda V: objectives.subspace_form(x, V, x @ V), W)
+    torch.testing.assert_close(found, -2 * updates.subspace(x, W, x @ W))
+
+
+def test_the_weighted_latent_update_is_not_the_gradient_of_the_loss_printed_with_it(batch):
+    """At orthonormal W and h′ = 1 the loss has Λ² where the update has Λ."""
+    x, W, sigma, lam, _ = (torch.tensor(v) for v in batch)
+    W = torch.linalg.qr(W)[0]
+    h = nonlinearities.derivative_one(nonlinearities.tanh)
+    pieces = {"h": lambda z: h(z)[0], "sigma": sigma[None], "lam": lam}
+    loss = OBJECTIVES["main_weighted_latent"].fn
+    found = -gradient(lambda V: loss(x, V, x @ V, **pieces), W)
+    update = updates.weighted_latent(x, W, x @ W, **pieces)
+    assert (found / 2 - update).abs().max() > 0.05
+    torch.testing.assert_close(found / 2, update * lam)
+
+
+def test_the_second_option_of_the_second_form_is_the_loss_with_unit_norm(batch):
+    x, W, _, lam, _ = (torch.tensor(v) for v in batch)
+    deviation = (x @ W).square().mean(0).sqrt()[None]
+    loss = OBJECTIVES["wsla_unit_norm"].fn
+    found = -gradient(lambda V: loss(x, V, x @ V, sigma=deviation, lam=lam), W)
+    torch.testing.assert_close(found / 2, updates.wsla_2_diagonal(x, W, x @ W, lam))
+
+
+def test_weights_from_the_variances_are_held_and_relative_to_the_largest(batch):
+    x, W, *_ = batch
+    cfg = composed("weighted_variance", "model.weights=variances", "constraint=none", "sigma=batch")
+    method = build(cfg)
+    state = method.init_state(torch.tensor(W), torch.ones(K, dtype=torch.float64))
+    x = x - x.mean(0)
+    variance = ((x @ W) ** 2).mean(0)
+    lam = np.maximum(variance / variance.max(), cfg.model.lambda_min)
+    reference = Reference(x, W, None, None, lam, None, cfg.model.alpha, None)
+    found = method.gradient(state, torch.tensor(x))[1]["W"]
+    np.testing.assert_allclose(found, finite_difference(reference.weighted_variance, W), atol=1e-7)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_value_and_gradient_are_those_of_the_written_out_equation(name, batch):
+def test_value_and_gradient_are_those_of_the_written_out_equation(
+    name, batch, linear=None, norm=None, of=np.max
+):
     x, W, sigma, lam, mask = batch
     row = OBJECTIVES[name]
     h = lambda z: 2 * torch.tanh(z / 2)  # noqa: E731
@@ -47,9 +122,12 @@ def test_value_and_gradient_are_those_of_the_written_out_equation(name, batch):
     leaf = torch.tensor(W, requires_grad=True)
     rows = torch.tensor(x)
     pieces = given(sigma, lam, mask, h)
+    pieces["linear"] = linear or pieces["linear"]
+    pieces["norm"] = norm or pieces["norm"]
+    reference.stopped, reference.norm = linear is not None, of
     value = row.fn(rows, leaf, rows @ leaf, **{n: pieces[n] for n in row.needs})
     if row.kind == "update":
-        np.testing.assert_allclose(-value.detach(), reference.update(name), atol=1e-12)
+        np.testing.assert_allclose(-value.detach(), reference.update(name), atol=1e-9)
         return
     equation = getattr(reference, name)
     np.testing.assert_allclose(value.item(), equation(W), rtol=1e-12)
