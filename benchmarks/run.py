@@ -43,7 +43,7 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.processes import blas
-    from sigmapca_cli.training.forked_batches import prefetching
+    from sigmapca_cli.training.forked_batches import open_batches
     from sigmapca_cli.training.stacked_step import stacked_step
 
     torch.set_num_threads(1)
@@ -70,7 +70,7 @@ def step() -> Row:
         for _ in range(300):
             eager(torch.from_numpy(next(batches).x))
 
-    with blas(1), prefetching(ours.batches, 10_000) as ahead, stacked_step([ours]) as step:
+    with blas(1), open_batches([ours.batches], 10_000) as ahead, stacked_step([ours]) as step:
         batches = itertools.chain.from_iterable(ahead.epoch(e) for e in itertools.count())
         found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
     over = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.plan import Setting, name_of
 
 if TYPE_CHECKING:
     from sigmapca_cli.job import Job
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """One panel of one experiment; with another solver it is solved so where that solver knows its model."""
+    """One run of one experiment; with another solver it is solved so where that solver knows its model."""
 
     experiment: str
     key: str
@@ -34,10 +35,15 @@ class Planned:
 
 
 def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
-    """All panels of an experiment that a setting asks for."""
+    """All runs of an experiment that a setting asks for."""
     return [
-        Task(experiment.name, panel.key, tuple(experiment.overrides(panel, setting)), setting.solver)
-        for panel in experiment.runs(setting)
+        Task(
+            experiment.name,
+            name_of(panel.key, repetition),
+            tuple(experiment.overrides(panel, setting, repetition)),
+            setting.solver,
+        )
+        for panel, repetition in experiment.runs(setting)
     ]
 
 
@@ -48,7 +54,7 @@ def plan(task: Task) -> Planned:
 
     try:
         made = job(task)
-        return Planned((task,), made, group_key(made, method_of(made.cfg)))
+        return Planned((task,), made, group_key(made, method_of(made.cfg), across_seeds=True))
     except SigmapcaError as problem:
         return Planned((task,), problem=str(problem))
 

@@ -15,7 +15,7 @@ import threading
 from typing import Any
 
 from sigmapca_cli.config import Config
-from sigmapca_cli.methods.host import HostMethod, covers
+from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, may_have_gpu, pick_threads, place
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
 from sigmapca_cli.sources.base import Source
@@ -38,7 +38,7 @@ def method_of(cfg: Config) -> Method:
 
         return Moments.build(cfg)
     if uses_numpy(cfg):
-        return HostMethod.build(cfg)
+        return NumpyMain.build(cfg)
     from sigmapca_cli.methods.method import build
 
     return build(cfg)
@@ -50,7 +50,7 @@ def uses_numpy(cfg: Config) -> bool:
     Where there may be a GPU, `device=auto` has to ask torch.
     """
     return (
-        covers(cfg)
+        fast_path_applies(cfg)
         and place() is None
         and (cfg.device == "cpu" or (cfg.device == "auto" and not may_have_gpu()))
     )
@@ -89,7 +89,7 @@ def import_torch() -> None:
 
 def device_of(cfg: Config, method: Method) -> Any:
     """Return where a run computes. Closed forms and solvers use the CPU, even where there is a GPU."""
-    if (isinstance(method, SolvedMethod) and cfg.device in ("auto", "cpu")) or isinstance(method, HostMethod):
+    if (isinstance(method, SolvedMethod) and cfg.device in ("auto", "cpu")) or isinstance(method, NumpyMain):
         return "cpu"
     from sigmapca_cli.training.device import pick_device
 

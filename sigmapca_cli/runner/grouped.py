@@ -15,7 +15,7 @@ from typing import Any
 from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.job import Job
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
 from sigmapca_cli.runner.lifecycle import finish_run, open_run
@@ -32,25 +32,29 @@ log = logging.getLogger("sigmapca")
 APART = tuple(key for key in VOLATILE if key not in ("threads", "device", "recipe"))
 NUMBERS = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
-OF_THE_COMPOSED = ("model.alpha", "model.beta", "ordering.weight", "ordering.rho")
+OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight", "ordering.rho")
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
-def group_key(job: Job, method: Method) -> str | None:
+def group_key(job: Job, method: Method, across_seeds: bool = False) -> str | None:
     """Return a key: jobs with equal keys can be trained in one group. None for a job that has to run alone.
 
-    A group shares the batches, so that the seed is part of the key. The weight of a regulariser may differ, but not
-    whether there is one, which is another equation; nor may a number stand in the place of a word (a=auto).
+    A group shares the batches, so that the seed is part of the key. With `across_seeds` each run of a method that is
+    trained by autograd has batches of its own instead, if its steps draw nothing at random. The weight of a regulariser
+    may differ, but not whether there is one, which is another equation; nor may a number stand in the place of a word
+    (a=auto).
     """
     cfg = job.cfg
     if isinstance(method, SolvedMethod):
         return None
-    fused = covers(cfg)
+    fused = fast_path_applies(cfg)
     plain = copy.deepcopy({**job.plain, "log": cfg.log_every})
     for key in (*NUMBERS, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
         blur(plain, key)
     if not fused:
         composed: Any = method
+        if across_seeds and not composed.draws:
+            blur(plain, "seed")
         plain["regularisers"] = sorted(composed.terms)
     return config_hash(plain, (*APART, "optimizer.schedule"))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import RunFailed, Stopped
-from sigmapca_cli.methods.host import HostMethod
+from sigmapca_cli.methods.numpy_main import NumpyMain
 from sigmapca_cli.methods.solution import Solution, deviations
 from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.contracts import Facts, Method, SolvedMethod
@@ -59,7 +59,7 @@ def make_trainer(
     sigma = deviations(W, C)
     batches = batches or Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
-    if isinstance(method, HostMethod):
+    if isinstance(method, NumpyMain):
         return Trainer(cfg, method, batches, method.init_state(W, sigma), C, unit=unit)
     import torch
 

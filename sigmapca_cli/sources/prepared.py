@@ -84,7 +84,8 @@ def load(path: Path, cfg: DataConfig) -> Source:
             raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
         geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input)
+    younger = getattr(cfg, "whiten_rank", None), getattr(cfg, "centre", True)
+    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input, *younger)
     if kind == "matrix":
         return _matrix(attrs, data, truth, options, cfg)
     shape, stride, pad = geometry

@@ -13,7 +13,11 @@ from sigmapca_cli.methods.method import Method
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch
 
-IN_STATE = ("alpha", "beta")  # numbers of cfg.model that stand in the state where they differ between runs
+IN_STATE = (
+    "alpha",
+    "beta",
+    "beta_0",
+)  # numbers of cfg.model that stand in the state where they differ between runs
 
 
 class AutogradStep:

@@ -1,6 +1,6 @@
 """Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
@@ -119,6 +119,18 @@ class Batches:
             power = np.einsum("ij,ij->i", flat, flat)
             power /= b
         return [Batch(*pair) for pair in zip(x, power, strict=True)]
+
+
+class StackedBatches:
+    """The batches of R runs with different seeds as batches of rows (R, b, p)."""
+
+    def __init__(self, runs: Sequence[Batches]) -> None:
+        self.runs = runs
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one epoch from the batch numbered `first` on."""
+        for batches in zip(*(run.epoch(epoch, first) for run in self.runs), strict=True):
+            yield Batch(np.stack([batch.x for batch in batches]), batches[0].power)
 
 
 def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:

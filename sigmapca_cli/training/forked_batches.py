@@ -15,14 +15,14 @@ import struct
 import sys
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NoReturn
 
 import numpy as np
 
 from sigmapca_cli.processes import cores
-from sigmapca_cli.training.batches import Batch, Batches
+from sigmapca_cli.training.batches import Batch, Batches, StackedBatches
 
 log = logging.getLogger("sigmapca")
 
@@ -160,12 +160,18 @@ def is_worth_a_fork(batches: Batches, steps: int) -> bool:
 
 
 @contextlib.contextmanager
-def prefetching(batches: Batches, steps: int) -> Iterator[Batches | ForkedBatches]:
-    """Open the batches of so many steps: gathered by a forked process where that is worth it."""
-    if not is_worth_a_fork(batches, steps):
-        yield batches
+def open_batches(runs: Sequence[Batches], steps: int) -> Iterator[Batches | StackedBatches | ForkedBatches]:
+    """Open the batches of so many steps: common ones if the runs share their seed, else rows stacked by run.
+
+    Common batches are gathered by a forked process where that is worth it.
+    """
+    if len({batches.seed for batches in runs}) > 1:
+        yield StackedBatches(runs)
         return
-    forked = ForkedBatches(batches)
+    if not is_worth_a_fork(runs[0], steps):
+        yield runs[0]
+        return
+    forked = ForkedBatches(runs[0])
     try:
         yield forked
     finally:

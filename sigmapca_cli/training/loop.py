@@ -13,7 +13,7 @@ import numpy as np
 
 from sigmapca_cli.processes import mapped
 from sigmapca_cli.training.arrays import as_numpy, stack
-from sigmapca_cli.training.forked_batches import prefetching
+from sigmapca_cli.training.forked_batches import open_batches
 from sigmapca_cli.training.protocols import Step
 from sigmapca_cli.training.stacked_step import stacked_step
 from sigmapca_cli.training.trainer import Trainer
@@ -64,15 +64,17 @@ def train_group(
         ask(group, hooks)
         return
     with step_of(group) as step:
-        first.batches.prepare(step.wants_centred)
-        with prefetching(first.batches, first.ends[-1] - first.step if step.uses_numpy else 0):
+        for run in group:
+            run.batches.prepare(step.wants_centred)
+        steps = first.ends[-1] - first.step if step.uses_numpy else 0
+        with open_batches([run.batches for run in group], steps) as batches:
             while first.step < until:
                 epoch, start = first.position
                 if start == 0:
                     for run in group:
                         run.begin_epoch()
                         hooks.epoch(run)
-                for batch in first.batches.epoch(epoch, start):
+                for batch in batches.epoch(epoch, start):
                     window.append(step.advance(batch, first.step + 1, [run.factor for run in group]))
                     for run in group:
                         run.step += 1

@@ -16,7 +16,7 @@ State = dict[str, Array]
 
 
 class TrainedMethod(Protocol):
-    """A method that takes steps: `methods.method.Method` on torch's tensors, or `methods.host.HostMethod` on arrays."""
+    """A method that takes steps: `methods.method.Method` on tensors, `methods.numpy_main.NumpyMain` on arrays."""
 
     @property
     def kind(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import Array, detached, is_numpy, stack
 from sigmapca_cli.training.fused_step import FusedStep
@@ -31,7 +31,7 @@ def stacked_step(
     `method` takes the place of the runs' own; it and `reducer` are those of a rank that holds shards of a batch.
     """
     parts = 1
-    if covers(runs[0].cfg) and is_numpy(runs[0].state["W"]):
+    if fast_path_applies(runs[0].cfg) and is_numpy(runs[0].state["W"]):
         parts = max(1, min(available_threads(), len(runs) // RUNS_PER_THREAD))
     chunks = [runs[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(runs)), parts)]
     steps = [step_on_stack(chunk, method, reducer) for chunk in chunks]
@@ -55,7 +55,7 @@ def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer
         state = {name: stack([run.state[name] for run in runs]) for name in state}
         opt_state = {name: stack([run.opt_state[name] for run in runs]) for name in opt_state}
     step: Step
-    if covers(first.cfg):
+    if fast_path_applies(first.cfg):
         step = FusedStep(cfgs, state, opt_state, reducer=reducer)
     else:
         from sigmapca_cli.training.autograd_step import AutogradStep
@@ -66,7 +66,8 @@ def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer
         for r, run in enumerate(runs):
             run.state = {name: state[name][r] for name in run.state}
             run.opt_state = {name: value[r] for name, value in opt_state.items()}
-            run.generator = first.generator
+            if run.cfg.seed == first.cfg.seed:
+                run.generator = first.generator
     return step
 
 

@@ -9,7 +9,7 @@ import torch
 
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.methods.host import HostMethod, covers
+from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.runner import choose, stochastic
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
@@ -60,10 +60,10 @@ def same(first, second):
 @pytest.mark.parametrize("overrides", CASES, ids=" ".join)
 def test_equals_the_composed_step(overrides, monkeypatch):
     fused, fused_loss = trainer(*overrides)
-    assert isinstance(fused.method, HostMethod) and covers(fused.cfg)
+    assert isinstance(fused.method, NumpyMain) and fast_path_applies(fused.cfg)
     loop.train([fused])
     plain, plain_loss = trainer(*overrides, host=False)
-    monkeypatch.setattr("sigmapca_cli.training.stacked_step.covers", lambda cfg: False)
+    monkeypatch.setattr("sigmapca_cli.training.stacked_step.fast_path_applies", lambda cfg: False)
     with stacked_step([plain]) as step:
         assert isinstance(step, AutogradStep)
     loop.train([plain])
@@ -112,4 +112,4 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
 )
 def test_leaves_other_compositions_alone(overrides):
     made, _ = trainer(*overrides)
-    assert not covers(made.cfg) and not isinstance(made.method, HostMethod)
+    assert not fast_path_applies(made.cfg) and not isinstance(made.method, NumpyMain)

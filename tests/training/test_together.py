@@ -35,6 +35,7 @@ TRAINED = sorted(set(CATALOGUE) - set(DIRECT))
 NUMBERS = [
     ("model=variance_dropout", ("model.alpha=0.5",), ("model.alpha=2",)),
     ("model=rica", ("model.beta=0.5",), ("model.beta=2",)),
+    ("model=rica", ("model.beta_0=0.5",), ("model.beta_0=2",)),
     ("model=nlpca_conventional", ("regularisers={symmetric: 0.1}",), ("regularisers={symmetric: 1}",)),
     ("ordering=nested_dropout", ("ordering.rho=0.5",), ("ordering.rho=0.9",)),
     ("ordering=triangular", ("ordering.weight=0.5",), ("ordering.weight=2",)),
@@ -118,6 +119,45 @@ def test_numbers_of_a_method_may_differ(model, first, second):
 def test_what_changes_the_equation_or_the_batches_stands_apart(first, second):
     keys = [group_key(j, choose.method_of(j.cfg)) for j in (job(*first), job(*second))]
     assert keys[0] is not None and keys[0] != keys[1]
+
+
+SEEDED = (
+    "linear_ae",
+    "gha",
+    "rica",
+    "nlpca_trainable",
+    "nlpca_latent_wtw",
+    "nlpca_trainable_a",
+    "lica",
+    "easi",
+)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_runs_of_several_seeds_side_by_side_are_the_runs_alone(name):
+    """Each has its own start and its own batches."""
+    jobs = [job(f"model={name}", f"seed={seed}") for seed in (0, 1, 2)]
+    assert len({group_key(j, choose.method_of(j.cfg), across_seeds=True) for j in jobs}) == 1
+    alone, stacked = trainers(*jobs), trainers(*jobs)
+    for trainer in (*alone, *stacked):
+        trainer.begin_epoch()
+    with stacked_step.side_by_side(stacked) as step:
+        batches = stacked_step.stacked_batches([t.batches for t in stacked], 0, 0)
+        for count, batch in zip(range(11), batches, strict=False):
+            assert batch.x.ndim == 3 and not np.array_equal(batch.x[0], batch.x[1])
+            step.losses(batch, count + 1, [factor(t, count) for t in stacked])
+    for one, other in zip(alone, stacked, strict=True):
+        one.choose_step()
+        for _, batch in zip(range(11), one.batches.epoch(0), strict=False):
+            one.advance(batch)
+        for key, value in one.state.items():
+            np.testing.assert_allclose(other.state[key], value, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("overrides", [(), ("model=nested_dropout",), ("ordering=nested_dropout",)], ids=str)
+def test_seeds_stand_apart_where_steps_draw_or_are_made_by_hand(overrides):
+    jobs = [job(*overrides, f"seed={seed}") for seed in (0, 1)]
+    assert len({group_key(j, choose.method_of(j.cfg), across_seeds=True) for j in jobs}) == 2
 
 
 def test_a_checkpoint_of_a_member_is_that_of_a_run_alone():
