@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.limits import as_text, damaged, self_contained, stored
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
 from sigmapca_cli.sources.config import STANDARDISE, YOUNGER_DATA, DataConfig
@@ -39,6 +38,7 @@ from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.patches import PIXEL_EPSILON, PatchSource
+from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 

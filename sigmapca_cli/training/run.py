@@ -20,11 +20,12 @@ from sigmapca_cli.job import Job
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.runs.format import ERROR_FILE, LOG_FILE, STATUSES
+from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.runs.sidecars import LogFile, forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
@@ -96,7 +97,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
             checkpoints.remove(folder)  # of a run killed just before it did so itself
             yield folder
             return
-        (folder / ERROR_FILE).unlink(missing_ok=True)
+        forget_failure(folder)
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
@@ -142,7 +143,7 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
                 log.warning(
                     "%d of %d features are constant: they take no part", source.constant_features, source.p
                 )
-            save_hydra(folder, job)
+            save_hydra(folder, job.yaml, job.overrides)
             yield Work(job, method, source, folder, device, threads, saved, writer)
 
 
@@ -252,18 +253,10 @@ def check_size(cfg: Config, source: Source) -> None:
     check_k(cfg.k, source.n, source.p, rank)
 
 
-def save_hydra(folder: Path, job: Job) -> None:
-    """`.hydra/` as Hydra itself would have written it."""
-    hidden = folder / ".hydra"
-    hidden.mkdir(exist_ok=True)
-    (hidden / "config.yaml").write_text(job.yaml, encoding="utf-8")
-    (hidden / "overrides.yaml").write_text("".join(f"- {line}\n" for line in job.overrides), encoding="utf-8")
-
-
 @contextlib.contextmanager
 def train_log(folder: Path) -> Iterator[None]:
     """Everything the `sigmapca` logger says goes to train.log, and why the run ended if it did not finish."""
-    handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
+    handler = LogFile(folder)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handler.addFilter(lambda record: speaking.get() in (None, folder))
     log.setLevel(logging.INFO)
