@@ -22,10 +22,10 @@ from sigmapca_cli.cli.places import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.job import job_of
+from sigmapca_cli.runner import choose, stochastic
+from sigmapca_cli.runner.lifecycle import check_size, run
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training import fit, ways
 from sigmapca_cli.training.arrays import as_numpy
-from sigmapca_cli.training.run import check_size, run
 
 KINDS = {"laplace": "4", "uniform": "0.8", "mixed": "auto"}
 ROWS = (200, 500, 1000, 2000, 5000, 20_000, 100_000, 1_000_000)
@@ -67,9 +67,9 @@ def rows() -> None:
 
 def trainer_after(*overrides: str) -> Any:
     cfg: Any = OmegaConf.to_object(composed(*overrides))
-    source = ways.prepared(cfg)
+    source = choose.prepared(cfg)
     check_size(cfg, source)
-    trainer = fit.make_trainer(cfg, ways.method_of(cfg), source, "cpu")
+    trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
     trainer.run()
     return trainer
 
@@ -81,7 +81,7 @@ def early() -> None:
     print("|---|---|---|---|---|---|")
     for steps in (1, 16, 48, 150, 300, 500, 700, 1000, 1500, 3000):
         trainer = trainer_after(*data, f"steps={steps}")
-        found = fit.assessed(trainer)
+        found = stochastic.assessed(trainer)
         W = as_numpy(trainer.state["W"]).astype(np.float64)
         moved = np.arccos(np.minimum(np.abs(W.T @ end).max(1), 1)).max()
         said = "converged" if found.converged(trainer.cfg.tol) else "not converged"
@@ -107,7 +107,7 @@ def cost() -> None:
         trainer = trainer_after(*words.split())
         middle = time.perf_counter()
         trainer.assessed = None
-        fit.assessed(trainer)
+        stochastic.assessed(trainer)
         measured = time.perf_counter() - middle
         training = middle - began
         print(f"| `{words}` | {training:.2f} | {measured:.2f} | {measured / training:.0%} |", flush=True)

@@ -21,7 +21,7 @@ from sigmapca_cli import sources
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.solvers.maximum import Maximum, maximise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.run import nearest_rotation, project
+from sigmapca_cli.solvers.projected import nearest_rotation, project
 from sigmapca_cli.sources.config import DataConfig
 
 SCALES = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, np.inf)

@@ -15,8 +15,8 @@ import numpy as np
 
 from sigmapca_cli import sources
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.solvers.moments_run import moments_fit
-from sigmapca_cli.solvers.run import newton_fit
+from sigmapca_cli.solvers.moments_fit import moments_fit
+from sigmapca_cli.solvers.projected import newton_fit
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation
 from sigmapca_cli.sources.config import DataConfig
 

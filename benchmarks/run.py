@@ -29,13 +29,13 @@ def trainer(*overrides: str):
     from sigmapca_cli.cli.places import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
+    from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources import build
-    from sigmapca_cli.training import fit, ways
 
     register()
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         cfg = job_of(compose("config", list(overrides))).cfg
-    return fit.make_trainer(cfg, ways.method_of(cfg), build(cfg.data), "cpu")
+    return stochastic.make_trainer(cfg, choose.method_of(cfg), build(cfg.data), "cpu")
 
 
 def step() -> Row:
@@ -43,7 +43,7 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.processes import blas
-    from sigmapca_cli.training.gatherer import gathering
+    from sigmapca_cli.training.forked_batches import gathering
 
     torch.set_num_threads(1)
     ours = trainer("model=nlpca")

@@ -254,8 +254,8 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import blas, pick_threads
+    from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources.base import MemorySource, Standardisation
-    from sigmapca_cli.training import fit, ways
     from sigmapca_cli.training.arrays import as_numpy
 
     if model.a == "auto":
@@ -266,11 +266,11 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
     source = MemorySource("array", centred, Standardisation("none"))
     source.in_memory = False  # somebody else's process is not to be forked
-    method = ways.method_of(cfg)
-    trainer = fit.make_trainer(cfg, method, source, "cpu")
+    method = choose.method_of(cfg)
+    trainer = stochastic.make_trainer(cfg, method, source, "cpu")
     with blas(pick_threads(None, cfg.batch_size * source.p * k)):
         trainer.run()
-        model.converged_ = fit.assessed(trainer).converged(cfg.tol)
+        model.converged_ = stochastic.assessed(trainer).converged(cfg.tol)
     model.n_iter_ = model.max_iter
     model.a_ = np.full(k, float(model.a))
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.

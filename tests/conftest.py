@@ -26,8 +26,8 @@ def train(tmp_path):
     from sigmapca_cli.cli.places import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
+    from sigmapca_cli.runner.lifecycle import run
     from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.training.run import run
 
     def call(*overrides):
         register()

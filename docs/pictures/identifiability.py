@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from sigmapca_cli.figures.save import BLUE, GREY, ORANGE, new_figure, save
-from sigmapca_cli.solvers.run import newton_fit
+from sigmapca_cli.solvers.projected import newton_fit
 from sigmapca_cli.sources.base import MemorySource, Standardisation
 
 ANGLE = np.deg2rad(30)

@@ -62,7 +62,7 @@ def prepared(overrides: tuple[str, ...]) -> tuple[list[Any], str, int]:
     from sigmapca_cli.reproduce.work import composed
 
     cfg = composed(overrides).cfg
-    from sigmapca_cli.solvers.run import project
+    from sigmapca_cli.solvers.projected import project
     from sigmapca_cli.sources import build
 
     found = []

@@ -45,7 +45,7 @@ class VectorizedLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run all jobs; failures are noted in their folders, as for every launcher."""
-        from sigmapca_cli.training.signals import Guard
+        from sigmapca_cli.signals import Guard
 
         setup_globals()
         composed = [self.compose(list(o), initial_job_idx + i) for i, o in enumerate(job_overrides)]
@@ -76,7 +76,7 @@ class VectorizedLauncher(Launcher):
 
     def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
-        from sigmapca_cli.training.ways import method_of
+        from sigmapca_cli.runner.choose import method_of
 
         if os.environ.get(FAIL_FAST):
             return [], list(range(len(composed)))  # in a group the others would have gone on
@@ -88,7 +88,7 @@ class VectorizedLauncher(Launcher):
                 job = job_from(config)
                 method = method_of(job.cfg)
                 if method.kind == "trained":  # else torch is not needed, and not loaded
-                    from sigmapca_cli.training.together import group_key
+                    from sigmapca_cli.runner.grouped import group_key
 
                     key = group_key(job, method)
             except SigmapcaError:
@@ -99,7 +99,7 @@ class VectorizedLauncher(Launcher):
                 found.setdefault(key, []).append((number, job, folder_of(config)))
         groups: list[list[Any]] = []
         for members in found.values():
-            from sigmapca_cli.training.together import portions
+            from sigmapca_cli.runner.grouped import portions
 
             groups += [list(part) for part in portions(members, members[0][1].cfg.k)]
         return groups, sorted(alone)
@@ -108,7 +108,7 @@ class VectorizedLauncher(Launcher):
         """Train one group, then announce and note the failures in it."""
         from sigmapca_cli.cli.sweeps import announce, note
         from sigmapca_cli.errors import Stopped
-        from sigmapca_cli.training.together import train_together
+        from sigmapca_cli.runner.grouped import train_together
 
         try:
             source = self.source_of(members[0][1])

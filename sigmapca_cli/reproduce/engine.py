@@ -55,7 +55,7 @@ def perform(unit: list[Planned]) -> list[Outcome]:
 
 def alone(one: Planned) -> tuple[str, str]:
     """(folder, problem) of one run."""
-    from sigmapca_cli.training.run import run
+    from sigmapca_cli.runner.lifecycle import run
 
     if one.job is None:
         return "", one.problem
@@ -73,9 +73,9 @@ def alone(one: Planned) -> tuple[str, str]:
 
 def together(unit: list[Planned]) -> list[tuple[str, str]] | None:
     """(folder, problem) of runs trained side by side; None where they have to be tried one by one."""
+    from sigmapca_cli.runner.grouped import train_together
+    from sigmapca_cli.signals import Guard
     from sigmapca_cli.sources import build
-    from sigmapca_cli.training.signals import Guard
-    from sigmapca_cli.training.together import train_together
 
     jobs: list[Job] = [one.job for one in unit if one.job is not None]
     with quiet(), Guard() as guard:

@@ -43,8 +43,8 @@ def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
 
 def plan(task: Task) -> Planned:
     """Compose a task; a mistake in one is a fact to report, not the end of the others."""
-    from sigmapca_cli.training.together import group_key
-    from sigmapca_cli.training.ways import method_of
+    from sigmapca_cli.runner.choose import method_of
+    from sigmapca_cli.runner.grouped import group_key
 
     try:
         made = job(task)
@@ -57,7 +57,8 @@ def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
     if task.solver != "stochastic":
-        from sigmapca_cli.solvers import moments_run, run
+        from sigmapca_cli.solvers import moments_fit as moments_run
+        from sigmapca_cli.solvers import projected as run
 
         refusal = {"newton": run.refusal, "moments": moments_run.refusal}[task.solver]
         if refusal(found.cfg) is None:
@@ -92,7 +93,7 @@ def merged(planned: Iterable[Planned]) -> list[Planned]:
 
 def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     """What one process makes in one go: runs of one group, as many as are worth it, or a single run."""
-    from sigmapca_cli.training.together import portions
+    from sigmapca_cli.runner.grouped import portions
 
     groups: dict[str, list[Planned]] = {}
     for number, one in enumerate(merged(planned)):

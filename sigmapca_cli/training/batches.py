@@ -10,7 +10,7 @@ import numpy as np
 
 from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.gatherer import Gatherer, Gone
+from sigmapca_cli.training.forked_batches import Gatherer, Gone
 
 log = logging.getLogger("sigmapca")
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from sigmapca_cli.training.progress import say
+from sigmapca_cli.runner.progress import say
 
 PASSES = 3
 """Passes over the data of the first stage, as many as the paper makes."""

@@ -12,8 +12,8 @@ from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, stack
 from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.fused import SLOTS, FusedStep
-from sigmapca_cli.training.gatherer import gathering
+from sigmapca_cli.training.forked_batches import gathering
+from sigmapca_cli.training.fused_step import SLOTS, FusedStep
 from sigmapca_cli.training.length import stage_of, stages
 from sigmapca_cli.training.schedule import rate_factor
 
@@ -116,7 +116,7 @@ class Trainer:
         if covers(self.cfg):
             self.fused = FusedStep([self.cfg], self.state, self.slots)
             return
-        from sigmapca_cli.training.composed import ComposedStep
+        from sigmapca_cli.training.autograd_step import ComposedStep
 
         self.composed = ComposedStep(self.cfg, self.method, self.generator)
 

@@ -25,7 +25,7 @@ PRELOADED = [
     "omegaconf",
     "matplotlib.figure",
     "scipy.linalg",
-    "sigmapca_cli.training.run",
+    "sigmapca_cli.runner.lifecycle",
 ]
 
 

@@ -12,8 +12,8 @@ from sigmapca_cli.cli.places import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import catalogue, objectives, registry
+from sigmapca_cli.runner.lifecycle import run
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.run import run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-method.md"
 BLOCKS = [

@@ -22,10 +22,10 @@ from test_disk_full import fill, small_disk  # noqa: F401
 
 from sigmapca_cli.errors import RunFailed, SigmapcaError
 from sigmapca_cli.job import Job, job_of
+from sigmapca_cli.runner.lifecycle import run
 from sigmapca_cli.runs import write
 from sigmapca_cli.runs.checkpoint import load
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.run import run
 
 SMALL = ("data=planted", "data.n=2000", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
 

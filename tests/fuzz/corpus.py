@@ -133,7 +133,7 @@ def prepared() -> bytes:
 def run_file() -> bytes:
     """The run.h5 of a short training run."""
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.training.run import run
+    from sigmapca_cli.runner.lifecycle import run
 
     small = (
         "data=planted",

@@ -13,8 +13,8 @@ from conftest import composed
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.job import job_of
+from sigmapca_cli.runner.lifecycle import run
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.run import run
 
 RNG = np.random.default_rng(0)
 WAYS = {

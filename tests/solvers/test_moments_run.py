@@ -9,13 +9,13 @@ from sigmapca_cli import sources
 from sigmapca_cli.config import Config, SolverConfig
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig
-from sigmapca_cli.solvers import moments_run
+from sigmapca_cli.runner.start import initial_filters
+from sigmapca_cli.solvers import moments_fit as moments_run
 from sigmapca_cli.solvers.clip import clipped
-from sigmapca_cli.solvers.moments_run import moments_fit
-from sigmapca_cli.solvers.run import fit as newton_fit
+from sigmapca_cli.solvers.moments_fit import moments_fit
+from sigmapca_cli.solvers.projected import fit as newton_fit
 from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.training.start import initial_filters
 
 
 def planted(kind, n=30_000):

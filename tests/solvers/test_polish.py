@@ -7,11 +7,11 @@ from sigmapca_cli import sources
 from sigmapca_cli.config import Config
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.config import NonlinearityConfig
+from sigmapca_cli.runner import stochastic
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.polish import gradient, polish
-from sigmapca_cli.solvers.run import project
+from sigmapca_cli.solvers.projected import project
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.training import fit
 
 
 def test_gradient_is_half_the_tangent_gradient_of_the_loss():
@@ -60,7 +60,7 @@ def trained(source, W):
     """The filters after stochastic training from W with tangent gradients and a small rate."""
     cfg = Config(a=4.0, k=W.shape[1], lr=1e-3, steps=800, batch_size=512)
     cfg.nonlinearity = NonlinearityConfig("scaled_tanh", 4.0)
-    trainer = fit.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
+    trainer = stochastic.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
     trainer.state["W"].copy_(torch.from_numpy(W))
     trainer.run()
     return trainer.state["W"].double().numpy()

@@ -14,9 +14,9 @@ from methods_helpers import composed  # noqa: E402
 
 from sigmapca_cli.methods import build  # noqa: E402
 from sigmapca_cli.processes import place  # noqa: E402
-from sigmapca_cli.training.ranks import Ranks  # noqa: E402
-from sigmapca_cli.training.shares import Shared, SharedBatches  # noqa: E402
-from sigmapca_cli.training.signals import Guard  # noqa: E402
+from sigmapca_cli.signals import Guard  # noqa: E402
+from sigmapca_cli.training.collectives import Ranks  # noqa: E402
+from sigmapca_cli.training.sharded import Shared, SharedBatches  # noqa: E402
 
 N, P, K, SIZE = 30, 6, 3, 14  # batches of 14, 14 and 2 rows: over three processes one has none of the last
 rows = np.random.default_rng(0).laplace(size=(N, P)) + 0.3

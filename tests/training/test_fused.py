@@ -9,10 +9,10 @@ import torch
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.host import HostMethod, covers
+from sigmapca_cli.runner import choose, stochastic
 from sigmapca_cli.sources import build
-from sigmapca_cli.training import fit, ways
 from sigmapca_cli.training.convergence import assess
-from sigmapca_cli.training.fused import FusedStep
+from sigmapca_cli.training.fused_step import FusedStep
 
 from .conftest import composed
 
@@ -34,8 +34,8 @@ CASES = [
 def trainer(*overrides, host=True):
     cfg = job_of(composed(*BASE, "steps=60", "log_every=5", "device=cpu", *overrides)).cfg
     source = build(cfg.data)
-    method = ways.method_of(cfg) if host else methods.build(cfg)
-    made = fit.make_trainer(cfg, method, source, torch.device("cpu"))
+    method = choose.method_of(cfg) if host else methods.build(cfg)
+    made = stochastic.make_trainer(cfg, method, source, torch.device("cpu"))
     rows: list[np.ndarray] = []
     made.hooks.log = lambda steps, values: rows.append(values["loss"])
     return made, rows

@@ -12,7 +12,7 @@ import pytest
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.gatherer import gathering, suits
+from sigmapca_cli.training.forked_batches import gathering, suits
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) == 1, reason="needs Linux and a second core"

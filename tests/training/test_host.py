@@ -9,8 +9,8 @@ from sigmapca_cli import processes
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.host import NONLINEARITIES, SIGMAS, HostMethod, covers
+from sigmapca_cli.runner import choose
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training import ways
 
 from .conftest import composed
 
@@ -22,7 +22,7 @@ def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
     cfg = job_of(composed(*DATA, f"nonlinearity={nonlinearity}", f"sigma={sigma}", "device=cpu")).cfg
     method = methods.build(cfg)
     assert covers(cfg) and method.closed and method.trained == "W"
-    ours = ways.method_of(cfg)
+    ours = choose.method_of(cfg)
     assert isinstance(ours, HostMethod) and ours.parameters == method.parameters == method.tangent_parameters
 
 
@@ -36,11 +36,11 @@ def test_the_rest_is_left_to_the_catalogue(override):
 def test_automatic_device_asks_torch_where_there_may_be_a_gpu(monkeypatch):
     cfg = job_of(composed(*DATA)).cfg
     for gpu in (True, False):
-        monkeypatch.setattr(ways, "may_have_gpu", lambda gpu=gpu: gpu)
-        assert ways.on_host(cfg) is not gpu
-    monkeypatch.setattr(ways, "may_have_gpu", lambda: True)
-    assert ways.on_host(job_of(composed(*DATA, "device=cpu")).cfg)
-    assert not ways.on_host(job_of(composed(*DATA, "device=cuda")).cfg)
+        monkeypatch.setattr(choose, "may_have_gpu", lambda gpu=gpu: gpu)
+        assert choose.on_host(cfg) is not gpu
+    monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
+    assert choose.on_host(job_of(composed(*DATA, "device=cpu")).cfg)
+    assert not choose.on_host(job_of(composed(*DATA, "device=cuda")).cfg)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_gpu_shows_in_its_device_node(nodes, expected, monkeypatch):
 def test_with_and_without_torch_the_same_run(train, monkeypatch):
     """Where device=auto looks for a GPU and finds none, the run is torch's, and its steps are the same."""
     alone = train(*DATA, "device=cpu")
-    monkeypatch.setattr(ways, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
     asked = train(*DATA)
     assert isinstance(asked, Run)
     np.testing.assert_array_equal(asked.filters, alone.filters)

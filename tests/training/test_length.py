@@ -113,7 +113,7 @@ def test_a_run_stopped_between_two_stages_makes_the_steps_it_would_have_made(tra
     whole = train(*data, "max_steps=4500")
     assert whole.evaluation["steps"] > FIRST, "the first stage was enough: nothing is tested"
     from sigmapca_cli.errors import Stopped
-    from sigmapca_cli.training import checkpoints
+    from sigmapca_cli.runner import checkpoints
 
     save = checkpoints.Saver.save
 

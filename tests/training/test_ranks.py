@@ -16,7 +16,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.shares import part
+from sigmapca_cli.training.sharded import part
 
 # 4003 rows in batches of 100: the last one has three, and is shared by two.
 SMALL = ("data=planted", "data.n=4003", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")

@@ -9,11 +9,11 @@ import torch
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.catalogue import CATALOGUE
+from sigmapca_cli.runner import choose, stochastic
+from sigmapca_cli.runner.grouped import group_key
 from sigmapca_cli.sources import build
-from sigmapca_cli.training import fit, ways
-from sigmapca_cli.training import side_by_side as sides
+from sigmapca_cli.training import stacked_step
 from sigmapca_cli.training.schedule import rate_factor
-from sigmapca_cli.training.together import group_key
 
 from .conftest import composed
 
@@ -45,7 +45,7 @@ def job(*overrides):
 
 def trainers(*jobs):
     source = build(jobs[0].cfg.data)
-    return [fit.make_trainer(j.cfg, ways.method_of(j.cfg), source, "cpu") for j in jobs]
+    return [stochastic.make_trainer(j.cfg, choose.method_of(j.cfg), source, "cpu") for j in jobs]
 
 
 def factor(trainer, step):
@@ -68,9 +68,9 @@ def compare(step, alone, together, steps):
 
 def same(jobs, steps=25):
     """That steps side by side are steps alone: losses, states and optimizer."""
-    assert len({group_key(j, ways.method_of(j.cfg)) for j in jobs}) == 1
+    assert len({group_key(j, choose.method_of(j.cfg)) for j in jobs}) == 1
     alone, together = trainers(*jobs), trainers(*jobs)
-    with sides.side_by_side(together) as step:
+    with stacked_step.side_by_side(together) as step:
         compare(step, alone, together, steps)
     for one, other in zip(alone, together, strict=True):
         assert set(one.state) == set(other.state) and set(one.slots) == set(other.slots)
@@ -89,8 +89,8 @@ def test_every_method_side_by_side_is_the_method_alone(name):
 def test_parts_on_several_cores_are_the_runs_alone(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     jobs = [job(f"a={a}", f"lr={lr}") for a in (2, 3, 5, 8, 10) for lr in (0.01, 0.003)]
-    with sides.side_by_side(trainers(*jobs)) as step:
-        assert isinstance(step, sides.Threads) and [part.runs for part in step.parts] == [4, 3, 3]
+    with stacked_step.side_by_side(trainers(*jobs)) as step:
+        assert isinstance(step, stacked_step.Threads) and [part.runs for part in step.parts] == [4, 3, 3]
     same(jobs)
 
 
@@ -113,7 +113,7 @@ def test_numbers_of_a_method_may_differ(model, first, second):
     ids=str,
 )
 def test_what_changes_the_equation_or_the_batches_stands_apart(first, second):
-    keys = [group_key(j, ways.method_of(j.cfg)) for j in (job(*first), job(*second))]
+    keys = [group_key(j, choose.method_of(j.cfg)) for j in (job(*first), job(*second))]
     assert keys[0] is not None and keys[0] != keys[1]
 
 
@@ -123,7 +123,7 @@ def test_a_checkpoint_of_a_member_is_that_of_a_run_alone():
     alone, together = trainers(jobs[0]), trainers(*jobs)
     assert isinstance(alone[0].method, methods.Method)
     alone[0].choose_step()
-    with sides.side_by_side(together) as step:
+    with stacked_step.side_by_side(together) as step:
         for count, batch in zip(range(5), alone[0].batches.epoch(0), strict=False):
             step.losses(batch, count + 1, [1.0, 1.0])
             alone[0].advance(batch)
@@ -136,7 +136,7 @@ def test_a_run_alone_in_its_group_has_the_bits_of_a_run_alone(model):
     """A sweep over methods makes groups of one."""
     alone, grouped = trainers(job(f"model={model}")) + trainers(job(f"model={model}"))
     alone.choose_step()
-    with sides.side_by_side([grouped]) as step:
+    with stacked_step.side_by_side([grouped]) as step:
         for count, batch in zip(range(10), alone.batches.epoch(0), strict=False):
             step.losses(batch, count + 1, [factor(grouped, count)])
             alone.advance(batch)

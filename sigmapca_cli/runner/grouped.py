@@ -18,16 +18,16 @@ from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import blas, mapped
+from sigmapca_cli.runner import checkpoints, stochastic
+from sigmapca_cli.runner.lifecycle import Work, complete, opened, speaking
+from sigmapca_cli.runner.progress import progress, say
 from sigmapca_cli.runs.identity import config_hash
+from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.components import DEFAULT
-from sigmapca_cli.training import checkpoints, fit
 from sigmapca_cli.training.arrays import as_numpy, detached
 from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Trainer
-from sigmapca_cli.training.progress import progress, say
-from sigmapca_cli.training.run import Work, complete, opened, speaking
-from sigmapca_cli.training.side_by_side import side_by_side
-from sigmapca_cli.training.signals import Guard
+from sigmapca_cli.training.stacked_step import side_by_side
 
 log = logging.getLogger("sigmapca")
 
@@ -161,7 +161,7 @@ def finish(member: Member, source: Any, count: int) -> None:
     """Evaluate what a member has come to, and write it."""
     with member.own():
         assert member.begun is not None and member.trainer is not None
-        solved = fit.conclude(member.trainer, source)
+        solved = stochastic.conclude(member.trainer, source)
         complete(member.begun, *solved, attrs={"side_by_side": count})
 
 
@@ -173,11 +173,11 @@ def begin(member: Member, source: Any) -> None:
         return
     member.folder, member.begun = begun.folder, begun
     cfg = member.job.cfg
-    trainer = fit.make_trainer(cfg, begun.method, source, begun.device)
+    trainer = stochastic.make_trainer(cfg, begun.method, source, begun.device)
     if begun.saved is not None:
         checkpoints.restore(trainer, begun.saved)
         member.done = begun.saved.trained
-    trainer.hooks = fit.hooks(trainer, source, begun.writer, lambda step, values: None)
+    trainer.hooks = stochastic.hooks(trainer, source, begun.writer, lambda step, values: None)
     member.trainer = trainer
 
 
@@ -229,7 +229,7 @@ def all_steps(step: Any, group: list[Member], trainers: list[Trainer], guard: Gu
                 hand_out(window, trainers)
                 for member, saver in zip(group, savers, strict=True):
                     if member.active and member.begun is not None and member.trainer is not None:
-                        fit.save(member.trainer, member.begun.writer, saver)
+                        stochastic.save(member.trainer, member.begun.writer, saver)
 
 
 def hand_out(window: list[Any], trainers: list[Trainer]) -> None:
@@ -264,7 +264,7 @@ def stop_all(group: list[Member], savers: list[checkpoints.Saver], guard: Guard)
         if not member.active or member.begun is None or member.trainer is None:
             continue
         try:
-            fit.stop(member.trainer, member.begun.writer, saver, guard)
+            stochastic.stop(member.trainer, member.begun.writer, saver, guard)
         except Stopped as problem:
             member.fail(problem)
             stopped = problem

@@ -19,6 +19,9 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import place
+from sigmapca_cli.runner import checkpoints, choose
+from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
+from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
@@ -27,14 +30,11 @@ from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import LogFile, forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
 from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k, rank_of
-from sigmapca_cli.training import checkpoints, ways
-from sigmapca_cli.training.ending import loose_pairs, summary, unconverged
-from sigmapca_cli.training.progress import say
-from sigmapca_cli.training.signals import Guard
 
 log = logging.getLogger("sigmapca")
 
@@ -60,16 +60,16 @@ def run(job: Job) -> Path:
     """Prepare data and folder, train or solve, evaluate, write. Returns the run's folder."""
     here = place()
     if here is not None:
-        from sigmapca_cli.training import shared
+        from sigmapca_cli.runner import distributed
 
-        return shared.run(job, here)
+        return distributed.run(job, here)
     with Guard() as guard:
-        source = ways.prepared(job.cfg)
+        source = choose.prepared(job.cfg)
         with opened(job, source) as begun:
             if isinstance(begun, Path):
                 return begun
             began = time.monotonic()
-            solved = ways.solve(begun, guard)
+            solved = choose.solve(begun, guard)
             log.info("solved in %.2f s", time.monotonic() - began)
             complete(begun, *solved)
             return begun.folder
@@ -79,8 +79,8 @@ def run(job: Job) -> Path:
 def opened(job: Job, source: Source) -> Iterator[Work | Path]:
     """The run of a job on its data, begun or taken up again; or the folder of one that is finished already."""
     cfg = job.cfg
-    method = ways.method_of(cfg)
-    device = ways.device_of(cfg, method)
+    method = choose.method_of(cfg)
+    device = choose.device_of(cfg, method)
     existing = earlier(job, source.hash)
     if existing is not None and checkpoints.status(existing) == "finished":
         # Said before the covariance is worked out: a sweep taken up again asks this of every job.
@@ -101,12 +101,12 @@ def opened(job: Job, source: Source) -> Iterator[Work | Path]:
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
-        threads = ways.threads_of(cfg, method, source, began_with(folder) if saved else 0)
-        if ways.wants_torch(cfg):
-            from sigmapca_cli.training import machine
+        threads = choose.threads_of(cfg, method, source, began_with(folder) if saved else 0)
+        if choose.wants_torch(cfg):
+            from sigmapca_cli.training import device as torch_device
 
-            machine.set_threads(threads)
-            machine.set_precision(cfg.precision)
+            torch_device.set_threads(threads)
+            torch_device.set_precision(cfg.precision)
         with (
             train_log(folder),
             RunWriter(

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.processes import Place
-from sigmapca_cli.training.signals import RESUMABLE
+from sigmapca_cli.signals import RESUMABLE
 
 PATIENT = timedelta(hours=6)  # until the slowest has read its data
 STEP = timedelta(

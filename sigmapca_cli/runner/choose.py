@@ -21,8 +21,8 @@ from sigmapca_cli.processes import available_threads, blas, may_have_gpu, pick_t
 from sigmapca_cli.sources.base import Source
 
 if TYPE_CHECKING:
-    from sigmapca_cli.training.run import Work
-    from sigmapca_cli.training.signals import Guard
+    from sigmapca_cli.runner.lifecycle import Work
+    from sigmapca_cli.signals import Guard
 
 Facts = dict[str, Any]
 SMALL = 1_000_000_000  # entries of a matrix whose covariance takes about a second
@@ -37,7 +37,7 @@ class Newton:
     @classmethod
     def build(cls, cfg: Any) -> Newton:
         """InputError for a configuration that the solver does not know."""
-        from sigmapca_cli.solvers.run import refusal
+        from sigmapca_cli.solvers.projected import refusal
 
         if problem := refusal(cfg):
             raise InputError(problem)
@@ -53,7 +53,7 @@ class Moments:
     @classmethod
     def build(cls, cfg: Any) -> Moments:
         """InputError for a configuration that the solver does not know."""
-        from sigmapca_cli.solvers.moments_run import refusal
+        from sigmapca_cli.solvers.moments_fit import refusal
 
         if problem := refusal(cfg):
             raise InputError(problem)
@@ -126,16 +126,16 @@ def solve(begun: Work, guard: Guard) -> tuple[Solution, Facts]:
     cfg, source = begun.job.cfg, begun.source
     with blas(begun.threads):
         if begun.method.kind == "trained":
-            from sigmapca_cli.training import fit
+            from sigmapca_cli.runner import stochastic
 
-            return fit.solve(begun, guard)
+            return stochastic.solve(begun, guard)
         if begun.method.kind == "newton":
-            from sigmapca_cli.solvers.run import fit as newton_fit
+            from sigmapca_cli.solvers.projected import fit as newton_fit
 
             solution, facts = newton_fit(cfg, source)
             return solution, {**facts, **solution.extra}
         if begun.method.kind == "moments":
-            from sigmapca_cli.solvers.moments_run import fit as moments_fit
+            from sigmapca_cli.solvers.moments_fit import fit as moments_fit
 
             solution, facts = moments_fit(cfg, source)
             return solution, {**facts, **solution.extra}
@@ -147,9 +147,9 @@ def device_of(cfg: Any, method: Any) -> Any:
     """Where a run computes. Closed forms and Newton steps do so on the CPU, whatever else is there."""
     if (method.kind != "trained" and cfg.device in ("auto", "cpu")) or isinstance(method, HostMethod):
         return "cpu"
-    from sigmapca_cli.training import machine
+    from sigmapca_cli.training import device as torch_device
 
-    return machine.pick_device(cfg.device)
+    return torch_device.pick_device(cfg.device)
 
 
 def threads_of(cfg: Any, method: Any, source: Source, before: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import on_host, stack
-from sigmapca_cli.training.fused import MOMENTS, FusedStep
+from sigmapca_cli.training.fused_step import MOMENTS, FusedStep
 from sigmapca_cli.training.loop import Trainer
 
 LEAST = 3  # runs that are worth a thread
@@ -44,7 +44,7 @@ def joined(trainers: list[Trainer]) -> Any:
     if covers(first.cfg):
         step = FusedStep(cfgs, state, slots)
     else:
-        from sigmapca_cli.training.composed import ComposedSteps
+        from sigmapca_cli.training.autograd_step import ComposedSteps
 
         step = ComposedSteps(cfgs, [t.method for t in trainers], state, slots, first.generator)
     if len(trainers) > 1:

@@ -11,21 +11,21 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.errors import RunFailed, Stopped
 from sigmapca_cli.methods.host import HostMethod
 from sigmapca_cli.methods.solution import Solution, deviations
+from sigmapca_cli.runner import checkpoints
+from sigmapca_cli.runner.progress import progress
+from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training import checkpoints
 from sigmapca_cli.training.arrays import Array, as_numpy
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
 from sigmapca_cli.training.length import announce
 from sigmapca_cli.training.loop import Hooks, Trainer, stacked
-from sigmapca_cli.training.progress import progress
-from sigmapca_cli.training.signals import Guard
-from sigmapca_cli.training.start import initial_filters
 
 if TYPE_CHECKING:
-    from sigmapca_cli.training.run import Work
+    from sigmapca_cli.runner.lifecycle import Work
 
 SNAPSHOT_SECONDS = 10.0
 FIRST_LOOK = 100  # with stop=tol: the first step to look at

@@ -41,11 +41,11 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
         )
     start = None
     if cfg.init == "file":
-        from sigmapca_cli.training.start import from_file
+        from sigmapca_cli.runner.start import from_file
 
         start = from_file(cfg.init_file, source.p, cfg.k)
     elif cfg.init == "moments":
-        from sigmapca_cli.solvers.moments_run import start_filters
+        from sigmapca_cli.solvers.moments_fit import start_filters
 
         start = start_filters(cfg, source)
     name = cfg.nonlinearity.name

@@ -39,7 +39,7 @@ def initial_filters(cfg, source: Source) -> np.ndarray:
     if cfg.init == "file":
         return from_file(cfg.init_file, source.p, cfg.k)
     if cfg.init == "moments":
-        from sigmapca_cli.solvers.moments_run import start_filters
+        from sigmapca_cli.solvers.moments_fit import start_filters
 
         return start_filters(cfg, source)
     if cfg.init == "pca":

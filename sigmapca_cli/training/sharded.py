@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.methods.share import Share
+from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
-from sigmapca_cli.training.fused import FusedStep
+from sigmapca_cli.training.collectives import Ranks
+from sigmapca_cli.training.fused_step import FusedStep
 from sigmapca_cli.training.loop import Trainer
-from sigmapca_cli.training.ranks import Ranks
-from sigmapca_cli.training.signals import Guard
 
 FLAGS_ON_GPU = 16  # steps between two looks at the flag there: a look waits for the GPU
 

@@ -22,17 +22,18 @@ from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.host import covers
 from sigmapca_cli.processes import Place, blas, pick_threads
+from sigmapca_cli.runner import checkpoints, stochastic
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import CHECKPOINT_FILE
+from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
-from sigmapca_cli.training import checkpoints, fit, machine
+from sigmapca_cli.training import device as torch_device
+from sigmapca_cli.training.collectives import Ranks
 from sigmapca_cli.training.loop import Hooks, Trainer
-from sigmapca_cli.training.ranks import Ranks
-from sigmapca_cli.training.shares import Agreed, Shared, SharedBatches, SharedStep
-from sigmapca_cli.training.signals import Guard
+from sigmapca_cli.training.sharded import Agreed, Shared, SharedBatches, SharedStep
 
 log = logging.getLogger("sigmapca")
 
@@ -88,7 +89,7 @@ class SharedTrainer(Trainer):
         asked = self.hooks.finished
 
         def finished(trainer: Trainer) -> bool:
-            if not fit.to_be_asked(trainer):
+            if not stochastic.to_be_asked(trainer):
                 return False
             shared, trainer.method = trainer.method, self.whole
             try:
@@ -146,7 +147,7 @@ def checked(job: Job, here: Place) -> Any:
 
 def own_device(name: str, here: Place) -> torch.device:
     """The device of this process: of several GPUs the one of its number on this machine."""
-    device = machine.pick_device(name)
+    device = torch_device.pick_device(name)
     if device.type == "cuda" and device.index is None:
         torch.cuda.set_device(here.local % torch.cuda.device_count())
     return device
@@ -177,7 +178,7 @@ def same(ranks: Ranks, job: Job, source: Source) -> None:
 
 def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
     """The first process: it has the folder, and trains, evaluates and writes."""
-    from sigmapca_cli.training.run import complete, opened
+    from sigmapca_cli.runner.lifecycle import complete, opened
 
     with contextlib.ExitStack() as stack:
         begun = ranks.together(lambda: stack.enter_context(opened(job, source)))
@@ -197,9 +198,9 @@ def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
             trainer.meet()
             ranks.hurry()
             saver = checkpoints.Saver(job.cfg, begun.folder, job.hash, source.hash)
-            fit.train(trainer, source, begun.writer, saver, trainer.agreed)
+            stochastic.train(trainer, source, begun.writer, saver, trainer.agreed)
         trainer.method = trainer.whole
-        solved = fit.conclude(trainer, source)
+        solved = stochastic.conclude(trainer, source)
         log.info("solved in %.2f s", time.monotonic() - began)
         complete(begun, *solved)
         return begun.folder
@@ -214,8 +215,8 @@ def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) ->
         cfg = job.cfg
         cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
         work = cfg.batch_size * source.p * cfg.k // ranks.world
-        machine.set_threads(pick_threads(cfg.threads, work))
-        machine.set_precision(cfg.precision)
+        torch_device.set_threads(pick_threads(cfg.threads, work))
+        torch_device.set_precision(cfg.precision)
         trainer = ranks.together(lambda: prepared(job, method, source, ranks, guard))
         if not ranks.first():
             trainer.meet()
@@ -239,8 +240,8 @@ def train(trainer: "SharedTrainer", guard: Guard) -> None:
 
 def prepared(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) -> "SharedTrainer":
     """A shared trainer at its first step."""
-    device = machine.pick_device(job.cfg.device)
-    return SharedTrainer.of(fit.make_trainer(job.cfg, method, source, device), source, ranks, guard)
+    device = torch_device.pick_device(job.cfg.device)
+    return SharedTrainer.of(stochastic.make_trainer(job.cfg, method, source, device), source, ranks, guard)
 
 
 def how_to_go_on(folder: Path) -> str:

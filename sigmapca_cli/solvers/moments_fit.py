@@ -11,7 +11,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
 from sigmapca_cli.solvers.path import chosen_lam
-from sigmapca_cli.solvers.run import Facts, nearest_rotation, project
+from sigmapca_cli.solvers.projected import Facts, nearest_rotation, project
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray
@@ -29,7 +29,7 @@ def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
         raise InputError(problem)
     start = None
     if cfg.init == "file":
-        from sigmapca_cli.training.start import from_file
+        from sigmapca_cli.runner.start import from_file
 
         start = from_file(cfg.init_file, source.p, cfg.k)
     return moments_fit(

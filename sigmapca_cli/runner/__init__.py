@@ -1,0 +1,1 @@
+"""The life of a run: from a job to a finished folder."""
