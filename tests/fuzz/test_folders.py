@@ -54,7 +54,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
     from processes import die_at_line, end_of, spawn
 
-    from sigmapca_cli.training.run import run
+    from sigmapca_cli.runner.lifecycle import run
 
     for lines in range(600, 6000, 200):
         folder = tmp_path_factory.mktemp("stranger") / "run"
