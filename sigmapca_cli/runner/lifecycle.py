@@ -22,11 +22,12 @@ from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.runs.format import ERROR_FILE, STATUSES
+from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
@@ -62,7 +63,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
             checkpoints.remove(folder)  # of a run that was killed just before it removed it itself
             yield folder
             return
-        (folder / ERROR_FILE).unlink(missing_ok=True)
+        forget_failure(folder)
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
@@ -70,7 +71,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         prepare_torch(cfg, threads)
         with train_log(folder), writer_of(job, source, folder, device, threads, saved) as writer:
             log_start(folder, source, cfg)
-            save_hydra(folder, job)
+            save_hydra(folder, job.yaml, job.overrides)
             yield OpenRun(job, method, source, folder, device, threads, saved, writer)
 
 
@@ -232,11 +233,3 @@ def check_size(cfg: Config, source: Source) -> None:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
     check_k(cfg.k, source.n, source.p, rank)
-
-
-def save_hydra(folder: Path, job: Job) -> None:
-    """Write `.hydra/` as Hydra itself would have written it."""
-    hidden = folder / ".hydra"
-    hidden.mkdir(exist_ok=True)
-    (hidden / "config.yaml").write_text(job.yaml, encoding="utf-8")
-    (hidden / "overrides.yaml").write_text("".join(f"- {line}\n" for line in job.overrides), encoding="utf-8")

@@ -15,7 +15,7 @@ from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.job import Job
 from sigmapca_cli.runner.checkpoints import Saved
 from sigmapca_cli.runner.contracts import Method
-from sigmapca_cli.runs.format import LOG_FILE
+from sigmapca_cli.runs.sidecars import LogFile
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
 
@@ -43,7 +43,7 @@ class OpenRun:
 @contextlib.contextmanager
 def train_log(folder: Path) -> Iterator[None]:
     """Write all records of the `sigmapca` logger into train.log, and the error with which the block ends."""
-    handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
+    handler = LogFile(folder)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handler.addFilter(lambda record: active_run.get() in (None, folder))
     log.setLevel(logging.INFO)

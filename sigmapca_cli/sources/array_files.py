@@ -11,12 +11,12 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged, need_memory
 from sigmapca_cli.sources.column_files import read_feather, read_parquet
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.hdf5 import pick, read_hdf5
 from sigmapca_cli.sources.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.sources.text import read_text
+from sigmapca_cli.untrusted_files import damaged, need_memory
 
 PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
 

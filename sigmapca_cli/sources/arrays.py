@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.config import DataConfig
@@ -19,6 +18,7 @@ from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.sources.table import Table
+from sigmapca_cli.untrusted_files import damaged
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
 MEMORY_LIMIT = 256 << 20

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 from sigmapca_cli.sources.unpickle import restricted_load
+from sigmapca_cli.text import reason
 
 PIXELS = 3 * 32 * 32
 # The largest official batch (CIFAR-100, training) has 155 MB, an archive unpacked 186 MB; one may claim anything.

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged, need_memory
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
+from sigmapca_cli.untrusted_files import damaged, need_memory
 
 INDEX = "__index_level_"  # what pandas calls an index without a name
 

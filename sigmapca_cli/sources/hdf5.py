@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import as_text, damaged, need_memory, self_contained, stored
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, listed
+from sigmapca_cli.untrusted_files import as_text, damaged, need_memory, self_contained, stored
 
 FILLS = ("_FillValue", "missing_value")
 

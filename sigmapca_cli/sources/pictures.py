@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import reason
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.text import reason
 
 ORIENTATION = 0x0112
 TURNED = (5, 6, 7, 8)  # orientations that exchange rows and columns

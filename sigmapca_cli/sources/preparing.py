@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.limits import as_text
+from sigmapca_cli.untrusted_files import as_text
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import MemorySource, Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig

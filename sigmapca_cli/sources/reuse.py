@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import as_text
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import data_roots
+from sigmapca_cli.untrusted_files import as_text
 
 PREPARABLE = ("cifar10", "cifar100", "mnist")
 # Where the files were, and what is applied when a prepared file is opened: not part of what was prepared.
