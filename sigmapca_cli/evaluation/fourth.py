@@ -27,7 +27,7 @@ def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificat
         view = views(rows / size, COUPLED)[-1]
         point = view.at(np.eye(k))
         equations = ascent.system(view, point, lam)
-    groups = influence.grouped(rows / size, point)
+    groups = influence.group_moments(rows / size, point)
     curvature, error = influence.pair_curvature(groups, point, lam)
     shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
     threshold = influence.threshold(k, len(groups.weight), level)

@@ -17,7 +17,7 @@ from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
 from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.parallel import fitting, total
+from sigmapca_cli.solvers.parallel import rows_per_block, total
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
@@ -26,12 +26,12 @@ from sigmapca_cli.sources.statistics import rank_of
 Array = np.ndarray
 
 LEVELS = (25_000, 100_000)
-"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than
-half."""
+"""Numbers of rows of the first stages; the last stage takes all rows. A stage that has more than half of all rows is
+skipped."""
 STAGE_LIMIT = 60
-"""Iterations that a subset of the rows is worth."""
+"""Largest number of iterations on a subset of the rows."""
 ESCAPES = 5
-"""Unstable stationary points that the solver leaves again before it gives up."""
+"""Number of unstable stationary points that the solver leaves before it gives up."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ def solve(
     adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
     R = checked_start(start, rows.shape[1])
     with on_threads(threads):
-        return _solve(rows, R, score, adaptive, tol, max_iter, block or fitting(rows.shape[1]))
+        return _solve(rows, R, score, adaptive, tol, max_iter, block or rows_per_block(rows.shape[1]))
 
 
 def _solve(
@@ -99,12 +99,14 @@ def _solve(
     for count in counts:
         last = count == len(Y)
         stage = Stage(Y, count, score, adaptive, block, control.pairwise)
-        # a solution of a subset is only worth finding to its sampling error
+        # solving a subset more accurately than its sampling error does not pay
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
-        # pairwise steps that made do on a subset will do on more rows
-        control = Controller(not history or (stage.free and control.pairwise), last and len(counts) > 1)
-        # many components spend cheap pairwise steps by the dozen: each of their stages has its own count
-        spent = len(history) if stage.free else 0
+        # if pairwise steps were enough on a subset, they are enough on more rows
+        control = Controller(
+            not history or (stage.matrix_free and control.pairwise), last and len(counts) > 1
+        )
+        # with many components a stage takes dozens of cheap pairwise steps: each stage has its own count
+        spent = len(history) if stage.matrix_free else 0
         limit = max_iter if last else min(spent + STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
     result = _result(stage, R, converged, tol, history)
@@ -121,13 +123,13 @@ def _run(
     history: list[tuple[int, int, float]],
     control: Controller,
 ) -> tuple[Array, bool]:
-    """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
+    """Iterate on one stage; return the best rotation seen, and whether its residual meets the tolerance."""
     best, best_value, escapes = R, np.inf, 0 if control.last_stage else ESCAPES
     chosen, renewals = 0, escapes
     while True:
         iteration = len(history)
         point = stage.at(R)
-        if not control.kept and stage.adapt(R, point.sigma, iteration - chosen):
+        if not control.has_kept_jacobian and stage.remeasure(R, point.sigma, iteration - chosen):
             control.reset()
             best_value = np.inf
             point = stage.at(R)
@@ -135,8 +137,8 @@ def _run(
         history.append((iteration, stage.count, point.relative))
         if value < best_value:
             best, best_value = R, value
-        if value <= tol and renewals > 0 and stage.adapt(R, point.sigma, 1):
-            # what was chosen far from here, and then held to, is not what these components want
+        if value <= tol and renewals > 0 and stage.remeasure(R, point.sigma, 1):
+            # a, or the signs, were chosen far from this point and no longer fit these components
             renewals, chosen, best_value = renewals - 1, iteration, np.inf
             control.restart()
             continue
@@ -202,7 +204,10 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
 
 
 def _turning(turned: Array | float, order: Array) -> str:
-    """Which pair went round: the residual is no gradient, so a pair may have one of one sign at every angle."""
+    """Return a sentence on the pair that rotated by more than π in one direction; "" if there is none.
+
+    The residual is no gradient, so that the residual of a pair may have the same sign at every angle.
+    """
     if not isinstance(turned, np.ndarray) or np.abs(turned).max() < np.pi:
         return ""
     k = len(order)
@@ -210,20 +215,20 @@ def _turning(turned: Array | float, order: Array) -> str:
     pair = np.unravel_index(angle.argmax(), angle.shape)
     i, j = sorted(int(np.flatnonzero(order == column)[0]) + 1 for column in pair)
     return (
-        f"components {i} and {j} turned through {angle.max():.1f} rad in one direction: they may have no stationary "
+        f"components {i} and {j} rotated by {angle.max():.1f} rad in one direction: they may have no stationary "
         "angle; try another a or another k"
     )
 
 
 def in_order(R: Array, C: Array) -> tuple[Array, Array]:
-    """Columns by decreasing variance, the entry of largest absolute value of each positive."""
+    """Return the columns of R by decreasing variance, the largest entry of each positive, and their order (k,)."""
     order = np.argsort(-np.einsum("lj,lm,mj->j", R, C, R), kind="stable")
     R = R[:, order]
     return R * np.sign(R[np.abs(R).argmax(0), np.arange(len(R))]), order
 
 
 def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
-    """The first k columns of Y, contiguous; InputError where they are not usable as components."""
+    """Return the first k columns of Y, contiguous; raise InputError if they are not usable as components."""
     if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
         raise InputError(f"solver {solver} needs components as a float matrix (rows, k)")
     Y = Y[:, :k]
@@ -231,7 +236,7 @@ def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
     if n <= width:
         raise InputError(f"solver {solver} needs more rows than components: {n} rows, k={width}; lower k")
     if n * width <= 1_000_000:
-        Y = Y.astype(np.float64)  # free at this size, and exact
+        Y = Y.astype(np.float64)  # costs little at this size, and is exact
     centre = Y[: 1 << 12].mean(0, dtype=np.float64)
 
     def part(rows: Array) -> tuple[Array, ...]:
@@ -252,22 +257,22 @@ def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
 def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> float | str | Array:
     if isinstance(a, str):
         if a != "auto":
-            raise InputError(f"a={a} is neither a number nor auto")
+            raise InputError(f"a={a}: must be a positive number or auto")
         if (nonlinearity, derivative) == ("scaled_tanh", "true"):
             return a
-        # elsewhere nothing is known about which a separates what
+        # for other scores there is no rule that chooses a
         if nonlinearity in ("scaled_tanh", "hard_tanh"):
             raise InputError(
                 f"a=auto needs nonlinearity=scaled_tanh with derivative=true; give a number for {nonlinearity}"
             )
         return 1.0
     if not np.all(np.asarray(a, float) > 0):
-        raise InputError("a must be positive")
+        raise InputError(f"a={a}: must be positive")
     return a
 
 
 def checked_start(start: Array | None, k: int) -> Array:
-    """The orthogonal matrix to start from, the identity for None."""
+    """Return the orthogonal matrix to start from, the identity for None; raise InputError if it is not orthogonal."""
     if start is None:
         return np.eye(k)
     start = np.asarray(start, np.float64)

@@ -21,7 +21,7 @@ ASYMMETRIC_SCALE = 1.6
 
 
 def cube(z: Array, a: Array) -> tuple[Array, Array]:
-    """φ = z³, φ′ = 3z²: the limit of 3a²φ for h = a·tanh(z/a) as a → ∞; a factor moves no root."""
+    """Return φ = z³, φ′ = 3z²: the limit of 3a²φ for h = a·tanh(z/a) as a → ∞; a factor does not change the roots."""
     square = z * z
     return z * square, 3 * square
 
@@ -103,8 +103,10 @@ SCORES: dict[tuple[str, str], Score] = {
 
 
 def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
-    """The score of a nonlinearity, of `asymmetric` with the scale c where one is given; InputError where φ vanishes
-    everywhere (hard tanh, sign) or is not smooth enough."""
+    """Return the score of a nonlinearity; c is the scale of `asymmetric`.
+
+    Raise InputError if φ is 0 everywhere (hard tanh with its true derivative, sign) or is not smooth enough.
+    """
     try:
         score = SCORES[nonlinearity, derivative]
         return partial(score, c=c) if nonlinearity == "asymmetric" and c is not None else score
@@ -112,5 +114,5 @@ def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
         known = ", ".join(f"{name}/{kind}" for name, kind in SCORES)
         raise InputError(
             f"solver newton has no score for nonlinearity={nonlinearity} with derivative={derivative};"
-            f" choose one of {known}, or train with an optimizer"
+            f" choose one of {known}, or train with solver=stochastic"
         ) from None
