@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigmapca_cli.sources.columns import excess_kurtosis
+
 Array = NDArray[np.float64]
 
 #: E[log cosh ν] for a standard normal ν, the constant that makes the negentropy of a Gaussian zero.
@@ -67,19 +69,7 @@ def kurtosis(y: ArrayLike) -> Array:
     """Excess kurtosis E[z⁴] − 3 of each column of y (n, k): 0 Gaussian, 3 Laplace, −1.2 uniform; 0 for a
     constant.
     """
-    z, alive = _standardised(_float(y))
-    return np.where(alive, np.mean(z**4, axis=0) - 3, 0.0)
-
-
-def negentropy(y: ArrayLike) -> Array:
-    """(E[log cosh z] − E[log cosh ν])² of each column of y (n, k), ν standard normal: E[log cosh ν] =
-    0.374567.
-
-    Hyvärinen's approximation without its constant factor: 0 Gaussian, larger the further from it on either
-    side.
-    """
-    z, alive = _standardised(_float(y))
-    return np.where(alive, (np.mean(log_cosh(z), axis=0) - LOG_COSH_OF_GAUSSIAN) ** 2, 0.0)
+    return excess_kurtosis(_float(y))
 
 
 def log_cosh(z: Array) -> Array:
@@ -125,14 +115,13 @@ def match(similarity: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rows, columns
 
 
-def mcc(A: ArrayLike, B: ArrayLike, of: str = "filters") -> float:
-    """Mean of the matched |cos| of filters (columns of (p, k) arrays) or |corr| of sources (columns of (n,
-    k)), in [0, 1].
+def mcc(A: ArrayLike, B: ArrayLike) -> float:
+    """Return the mean |cos| of matched filters, the columns of A (p, k) and B (p, l), in [0, 1].
 
     Invariant to sign, order and scale of either side. When B has more columns than A (or fewer), the mean is
     over the pairs that exist.
     """
-    similarity = cosines(A, B) if of == "filters" else correlations(A, B)
+    similarity = cosines(A, B)
     return float(similarity[match(similarity)].mean())
 
 
@@ -164,9 +153,3 @@ def _float(a: ArrayLike) -> Array:
 def _norms(W: Array) -> Array:
     norms = np.linalg.norm(W, axis=0)
     return np.where(norms > 0, norms, 1.0)
-
-
-def _standardised(y: Array) -> tuple[Array, NDArray[np.bool_]]:
-    y = y - y.mean(axis=0)
-    std = y.std(axis=0)
-    return y / np.where(std > 0, std, 1.0), std > 0

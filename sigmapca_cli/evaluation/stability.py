@@ -1,7 +1,7 @@
-"""Which components come back in every run: clusters of the estimates of many seeds, as in ICASSO.
+"""Components that every run finds: clusters of the estimates of many seeds, as in ICASSO.
 
 Himberg, Hyvärinen and Esposito (2004): pool the components of all runs, cluster them by |cos| with average
-linkage, and call a component reliable when its cluster is compact, isolated, and has a member of every run.
+linkage, and call a component reliable if its cluster is compact, isolated, and has a member from every run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.metrics import Array, cosines
 
-#: A cluster is reproducible from this index on, and from this fraction of the runs on. Two axes that turn
-#: freely in their plane still reach an index of 8/π² = 0.81 (average linkage cuts the plane in quarters).
 RELIABLE_INDEX = 0.9
+"""Smallest index of a reproducible cluster. Two unidentified axes, which may point anywhere in their plane, still reach
+an index of 8/π² = 0.81 (average linkage cuts the plane into quarters)."""
 RELIABLE_RUNS = 0.9
-#: Rate at which axes that turn freely may be called reproducible. Of few runs some agree by chance.
+"""Smallest fraction of the runs that have a member in a reproducible cluster."""
 FALSE_RATE = 0.05
-#: Share of that rate that the simulated level uses up: the level is a quantile with an error of its own.
+"""Largest probability of calling unidentified axes reproducible. With few runs, some axes agree by chance."""
 USED = 0.5
-#: Simulated sets of runs from which the level that chance reaches is taken.
+"""Fraction of that probability that the simulated quantile uses; the rest allows for the error of the simulation."""
 SIMULATIONS = 1000
+"""Number of simulated sets of runs for the chance level."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,17 @@ class Stability:
         return float(self.index.mean())
 
 
-def stability(
-    filters: Sequence[ArrayLike], clusters: int | None = None, C: ArrayLike | None = None
-) -> Stability:
+def stability(filters: Sequence[ArrayLike], clusters: int | None = None) -> Stability:
     """Cluster the filters (p, k) of two or more runs; `clusters` is the largest k unless given.
 
-    With the covariance C (p, p) of the data the similarity is the |corr| of the components rather than the
-    |cos| of the filters. Sign, order and scale of the filters change nothing. InputError for fewer than two
+    The similarity is |cos|. Sign, order and scale of the filters change nothing. InputError for fewer than two
     runs.
     """
     runs = [np.asarray(W, dtype=np.float64) for W in filters]
     if len(runs) < 2 or len({len(W) for W in runs}) != 1:
         raise InputError("stability needs two or more runs with the same number of features")
     pooled = np.hstack([W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny) for W in runs])
-    similarity = cosines(pooled, pooled) if C is None else cosines(root := _root(C) @ pooled, root)
+    similarity = cosines(pooled, pooled)
     run_of = np.repeat(np.arange(len(runs)), [W.shape[1] for W in runs])
     label = clustered(similarity, clusters or max(W.shape[1] for W in runs))
     return _describe(pooled, similarity, label, run_of, [W.shape[1] for W in runs])
@@ -113,17 +111,17 @@ def _describe(
 
 
 def without_self(similarity: Array) -> float:
-    """Mean similarity (m, m) of two different estimates; 0 for one alone. Its agreement with itself says nothing."""
+    """Return the mean similarity (m, m) of two different estimates, without the diagonal; 0 for a single estimate."""
     m = len(similarity)
     return float((similarity.sum() - np.trace(similarity)) / (m * (m - 1))) if m > 1 else 0.0
 
 
 @cache
 def chance_level(runs: int) -> float:
-    """The mean |cos| within a cluster that two axes exceed in 5 % of cases which turn freely in their plane.
+    """Return the mean |cos| within a cluster that two unidentified axes exceed by chance in 5 % of cases.
 
-    The worst case: in more dimensions free axes meet less often. By simulation with the same clustering; 0.9995 for
-    2 runs, 0.99 for 3, 0.81 in the limit of many.
+    The axes are random in their plane, which is the worst case: in more dimensions random axes agree less often. By
+    simulation with the same clustering; 0.9995 for 2 runs, 0.99 for 3, 0.81 in the limit of many.
     """
     random = np.random.default_rng(0)
     levels = []
@@ -140,14 +138,9 @@ def chance_level(runs: int) -> float:
 
 
 def clustered(similarity: Array, count: int) -> NDArray[np.intp]:
-    """At most `count` clusters by average linkage: the number, from 0 on, of each estimate."""
+    """Return the cluster (from 0) of each estimate, for at most `count` clusters by average linkage."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
     distance = squareform(1 - similarity, checks=False)
     return np.asarray(fcluster(linkage(distance, "average"), count, "maxclust") - 1, np.intp)
-
-
-def _root(C: ArrayLike) -> Array:
-    values, vectors = np.linalg.eigh(np.asarray(C, dtype=np.float64))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -32,15 +32,14 @@ COUPLED = 64
 
 @dataclass
 class Maximum:
-    """The result of `maximise`; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
+    """What the climb found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
 
-    value: F in units in which the mean variance is 1; kappa (k,): cum₄(y_j)/σ_j⁴, the excess kurtosis; angle: largest
-    angle of the next Newton step, radians; saddle: whether R is a saddle point of F; history: (kind, rows, F, largest
-    angle) of every step; error (k, k): standard error of the angle of every pair, radians, π/2 for a pair that is not
-    fixed; filter_error (k,): that of each filter within the k components; fixed (k, k): whether the curvature of F
-    along a pair is larger than chance gives; carrying (k,): number of rows that carry the fourth moment of each
-    component; order (k,): column of the climb that became column j; agreeing: number of starts that ended in this
-    answer; notes: sentences for the user.
+    value: F in units in which the mean variance is 1; kappa (k,): cum₄(y_j)/σ_j⁴, the excess kurtosis; angle: radians
+    still to go, the largest entry of Newton's step; saddle: it stands where F rises to two sides; history: (kind,
+    rows, F, largest angle) of every step; error (k, k): standard error of the angle of every pair, π/2 where nothing
+    fixes it; filter_error (k,): of each filter within the k components; fixed (k, k): whether F curves along a pair
+    beyond the error of its curvature; carrying (k,): how many rows carry the fourth moment of each; order (k,): which
+    column of the climb became which; agreeing: how many starts ended in this answer; notes: what a user must know.
     """
 
     R: Array

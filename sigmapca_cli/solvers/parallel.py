@@ -64,12 +64,3 @@ def sum_tuples(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
         for so_far, value in zip(sums, values, strict=True):
             so_far += value
     return sums
-
-
-def spread(n: int, count: int, seed: int = 0) -> Array:
-    """Numbers of `count` of n rows, one from each of as many equal stretches, the same ones every time.
-
-    A fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on all rows).
-    """
-    jitter = np.random.default_rng(seed).random(count)
-    return ((np.arange(count) + jitter) * (n / count)).astype(np.int64)

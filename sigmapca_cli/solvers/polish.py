@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import deviations
 from sigmapca_cli.solvers.newton import NewtonResult
-from sigmapca_cli.solvers.parallel import BLOCK, spread, threads, total
+from sigmapca_cli.solvers.parallel import BLOCK, threads, total
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -67,7 +69,7 @@ def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
     """
-    sigma = np.sqrt(np.einsum("pk,pk->k", W, C @ W))
+    sigma = deviations(W, C)
     Wt, st, at, gram = (np.ascontiguousarray(v, X.dtype) for v in (W, sigma, a, W.T @ W))
 
     def part(x: Array) -> tuple[Array, ...]:
@@ -243,7 +245,7 @@ def stages(source: Source) -> list[int]:
 
 def sample(source: Source, count: int) -> Array:
     """Return centred rows (count, p), one from each of `count` equal stretches of the source."""
-    index = spread(source.n, count, seed=1) if count < source.n else np.arange(source.n)
+    index = one_per_stretch(source.n, count, seed=1) if count < source.n else np.arange(source.n)
     mean = np.asarray(source.covariance()[0], np.float32)
     X = np.empty((count, source.p), np.float32)
     for part in np.array_split(np.arange(count), max(1, count // 2048)):

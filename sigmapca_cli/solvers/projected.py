@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.parallel import spread
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.spacing import one_per_stretch
 from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
 
 Array = np.ndarray
@@ -81,7 +81,7 @@ def lica_fit(
     contrast.
     """
     P, Y, C, notes = project(source, k, clip)
-    sigma = np.sqrt(np.einsum("pk,pk->k", P, C @ P))
+    sigma = deviations(P, C)
     result = solve(
         (Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads
     )
@@ -107,7 +107,7 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
         index = np.arange(source.n)
         Y = np.concatenate([block @ single - shift for block in source.blocks()])
     else:
-        index = spread(source.n, LARGEST_ROWS)
+        index = one_per_stretch(source.n, LARGEST_ROWS)
         Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
         notes.append(
             f"solved on {LARGEST_ROWS} of {source.n} rows, spaced evenly; covariance and sigma are those of all rows"

@@ -11,9 +11,10 @@ from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.moments import Moments, measure
-from sigmapca_cli.solvers.parallel import spread, total
+from sigmapca_cli.solvers.parallel import total
 from sigmapca_cli.solvers.product import Product
 from sigmapca_cli.solvers.scores import Score
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -65,7 +66,7 @@ class Rows:
         """Take `count` rows of Y, one from each of `count` equal stretches; the same rows on every call."""
         n = len(Y)
         if count < n:
-            Y = Y[spread(n, count)]
+            Y = Y[one_per_stretch(n, count)]
         (C,) = total(lambda rows: (rows.T @ rows,), Y, block)
         return cls(Y, C / len(Y))
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from sigmapca_cli.solvers.fourth import Point
 from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.parallel import rows_per_block, spread, total
+from sigmapca_cli.solvers.parallel import rows_per_block, total
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -28,7 +29,7 @@ class Streamed:
     def of(cls, Y: Array, count: int | None = None) -> Streamed:
         """Take all rows, or one from each of `count` equal stretches; the same rows on every call."""
         if count is not None and count < len(Y):
-            Y = Y[spread(len(Y), count)]
+            Y = Y[one_per_stretch(len(Y), count)]
         (C,) = total(lambda rows: (rows.T @ rows,), Y, rows_per_block(Y.shape[1]))
         return cls(Y, C / len(Y))
 
