@@ -1,4 +1,4 @@
-"""Where x comes from: a registry of builders, one a kind of data; each is imported only when it is used."""
+"""The data x: a registry of builders, one per kind of data; each is imported only when it is used."""
 
 from difflib import get_close_matches
 from importlib import import_module
@@ -27,7 +27,7 @@ WITHOUT_FILES = ("natural", "planted", "points")
 
 
 def build(data_cfg: DataConfig) -> "Source":
-    """The source that a `data` group describes (see `config.DataConfig`); InputError when unknown."""
+    """Return the source that a `data` group describes (see `config.DataConfig`); raise InputError if it is unknown."""
     name = data_cfg.name
     if name not in BUILDERS:
         near = get_close_matches(str(name), BUILDERS, n=1)
