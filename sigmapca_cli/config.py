@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import is_finite, shown
 from sigmapca_cli.methods.config import (
     ConstraintConfig,
     ModelConfig,
@@ -20,6 +19,7 @@ from sigmapca_cli.methods.config import (
     SigmaConfig,
 )
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
+from sigmapca_cli.text import is_finite, shown
 
 
 def choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
 
 NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
@@ -35,15 +35,7 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
     arrays = solution_arrays(run)
     content = WRITERS[kind](arrays, facts(run))
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_file(path, content)
     return path
 
 

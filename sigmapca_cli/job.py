@@ -6,6 +6,7 @@ from typing import Any
 
 from sigmapca_cli.config import Config, refuse_unknown
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.untrusted_files import refuse_link
 
 
 @dataclass
@@ -53,6 +54,7 @@ def job_of(composed: Any) -> Job:
         overrides = list(hydra.overrides.task)
         if hydra.mode == RunMode.MULTIRUN:
             folder = Path(hydra.runtime.output_dir)
+            refuse_link(folder)
     return Job(cfg, OmegaConf.to_yaml(composed, resolve=True), plain, overrides, folder)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 def main() -> None:
     """Run the command line; every error a user can act on becomes one line and an exit status."""
+    from sigmapca_cli.cli.streams import escaped
     from sigmapca_cli.errors import SigmapcaError
 
     # Closed by the caller (`>&-`): Python then has no stream at all, and every print would fail.
@@ -20,6 +21,7 @@ def main() -> None:
     # Torch's warnings from within C++ are stack traces. It reads this when it is loaded.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     plain_surroundings()
+    sys.stdout, sys.stderr = escaped(sys.stdout), escaped(sys.stderr)
     out = sys.stdout
     debug = "--debug" in sys.argv
     if debug:
@@ -133,7 +135,9 @@ def bad_usage(problem: Any) -> None:
 def fail(message: str, status: int) -> None:
     """Print one line on standard error and leave with the status."""
     if not one_of_several():
-        print(f"sigmapca: {' '.join(message.split())}", file=sys.stderr)
+        from sigmapca_cli.text import printable
+
+        print(f"sigmapca: {printable(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(status)
 
 

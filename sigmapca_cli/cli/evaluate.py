@@ -43,12 +43,14 @@ def evaluate(
         print(json.dumps(plain, indent=1))
         return
     if as_csv:
+        from sigmapca_cli.text import csv_cell
+
         print("run,metric,component,value")
         for run, values in rows.items():
             for name, value in values.items():
                 if not isinstance(value, list | str):
                     each = enumerate(np.ravel(value), start=1) if np.ndim(value) else [("", value)]
-                    print("\n".join(f"{run},{name},{i},{float(v):.17g}" for i, v in each))
+                    print("\n".join(f"{csv_cell(run)},{name},{i},{float(v):.17g}" for i, v in each))
         return
     names = [n for n in dict.fromkeys(k for v in rows.values() for k in v) if is_number(rows, n)]
     table = [[n, *(f"{float(v[n]):.6g}" if n in v else "–" for v in rows.values())] for n in names]

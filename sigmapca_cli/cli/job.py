@@ -6,6 +6,7 @@ The command line is rebuilt for Hydra, overrides first and flags last, so that m
 
 import contextlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.errors import InputError, SigmapcaError
 
 
@@ -113,10 +114,14 @@ def run_job(
     import hydra
 
     from sigmapca_cli.cli.hydra_errors import one_line
+    from sigmapca_cli.cli.targets import refuse_code
     from sigmapca_cli.config import GROUPS, nearest, register
 
     register()
     register_launcher(overrides)
+    for flag, given in itertools.pairwise(flags):
+        if flag in ("--config-dir", "--config-path"):
+            refuse_code(Path(given))
     # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     before = sys.argv

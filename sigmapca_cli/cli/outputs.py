@@ -2,11 +2,13 @@
 
 import contextlib
 import csv as csv_module
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sigmapca_cli.atomic import replacing
+from sigmapca_cli.text import csv_cell
 
 
 @dataclass
@@ -36,13 +38,8 @@ def writer(target: Path, form: Form) -> Iterator[Any]:
     if target.suffix not in KINDS:
         raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(KINDS)}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with KINDS[target.suffix](aside, form) as write:
-            yield write
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    with replacing(target) as aside, KINDS[target.suffix](aside, form) as write:
+        yield write
 
 
 @contextlib.contextmanager
@@ -82,13 +79,13 @@ def csv(path: Path, form: Form) -> Iterator[Any]:
     with open(path, "w", encoding="utf-8", newline="") as file:
         out, place = csv_module.writer(file, lineterminator="\n"), [0]
         if form.names is not None:
-            out.writerow([*([""] if form.labels is not None else []), *form.names])
+            out.writerow([*([""] if form.labels is not None else []), *map(csv_cell, form.names)])
 
         def write(block: Any) -> None:
             texts = [[f"{value:.17g}" for value in row] for row in block.tolist()]
             if form.names is not None and form.labels is not None:
                 labels = form.labels[place[0] : place[0] + len(block)]
-                texts = [[label, *row] for label, row in zip(labels, texts, strict=True)]
+                texts = [[str(csv_cell(label)), *row] for label, row in zip(labels, texts, strict=True)]
             out.writerows(texts)
             place[0] += len(block)
 

@@ -45,14 +45,16 @@ def rerun(
     job = stored_job(before, list(changes or []))
     given = {change.partition("=")[0] for change in changes or []}
     job.cfg.if_exists = "new"
-    if "run_dir" not in given:
-        job.cfg.run_dir = None
+    # Where to write is for the one who reruns to say: the stored configuration may be a stranger's.
+    for place in ("run_dir", "outputs"):
+        if place not in given:
+            setattr(job.cfg, place, None)
     # Sums depend on the number of threads in their last bit, and `auto` may mean another device by now.
     if "threads" not in given:
         job.cfg.threads = int(before.attrs.get("threads") or 0) or None
     if "device" not in given and before.attrs.get("device"):
         job.cfg.device = str(before.attrs["device"])
-    from sigmapca_cli.runner.lifecycle import run as train
+    from sigmapca_cli.runner.run import run as train
 
     after = Run.open(train(job))
     # What `evaluate` added or computed again since is no part of what was trained.
@@ -91,16 +93,17 @@ def datasets(path: Path) -> dict[str, Any]:
     import numpy as np
 
     from sigmapca_cli.runs.files import reading
+    from sigmapca_cli.untrusted_files import Budget, as_text
 
     found: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and name not in ("config", "overrides"):
-            found[name] = (
-                np.asarray(item.asstr()[()], dtype=str) if item.dtype.kind == "O" else np.asarray(item[()])
-            )
+            value = budget.read(item)
+            found[name] = np.vectorize(as_text, otypes=[str])(value) if value.dtype.kind == "O" else value
 
     with reading(path) as file:
+        budget = Budget(file.id.get_filesize())
         file.visititems(visit)
     return found
 

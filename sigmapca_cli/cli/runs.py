@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.where import number
+from sigmapca_cli.text import csv_cell, printable
 
 
 def add(app: typer.Typer) -> None:
@@ -40,7 +41,7 @@ def cell(value: Any) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:.5g}"
-    text = str(value)
+    text = printable(str(value))
     return text.removesuffix(".0") if text.replace(".", "", 1).isdigit() else text
 
 
@@ -81,7 +82,7 @@ def said(converged: Any) -> str | None:
 
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
     """Header and rows as text; with a width, as many columns as fit it."""
-    cells = {name: [name, *(cell(row.get(name)) for row in rows)] for name in columns}
+    cells = {name: [printable(name), *(cell(row.get(name)) for row in rows)] for name in columns}
     widths = {name: max(map(len, column)) for name, column in cells.items()}
     shown: list[str] = []
     for name in columns:
@@ -97,7 +98,7 @@ def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int |
 
 def select(
     folder: str | None, where: str | None, sort: str | None, columns: str | None
-) -> tuple[list, list[str]]:
+) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
     from sigmapca_cli.cli.where import condition
     from sigmapca_cli.config import nearest
@@ -155,8 +156,8 @@ def runs(
         import csv
 
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(shown)
-        writer.writerows([["" if row.get(n) is None else row[n] for n in shown] for row in rows])
+        writer.writerow([csv_cell(name) for name in shown])
+        writer.writerows([["" if row.get(n) is None else csv_cell(row[n]) for n in shown] for row in rows])
         return
     print(text_of(rows, shown, columns is not None))
     while watch:

@@ -2,6 +2,8 @@
 
 import typer
 
+from sigmapca_cli.text import printable
+
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
@@ -22,11 +24,11 @@ def show(
 
     found = Run.open(resolve(run))
     if config:
-        print(found.config_yaml, end="")
+        print(printable(found.config_yaml, keep="\n\t"), end="")
         return
-    console = Console()
+    console = Console(markup=False, emoji=False)
     attrs = found.attrs
-    console.print(f"{found.folder}", highlight=False, soft_wrap=True)
+    console.print(printable(f"{found.folder}"), highlight=False, soft_wrap=True)
     facts = [f"status {found.status}"]
     facts += [
         f"{name} {attrs[name]}" for name in ("model", "data", "n", "p", "k", "a", "seed") if name in attrs
@@ -49,7 +51,8 @@ def show(
     scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]
     if scalars:
         console.print("  ".join(scalars), highlight=False)
+    names = found.names and [printable(name) for name in found.names]
     W, sigma = found.directions, found.spreads
     if W is not None and sigma is not None and filters:
         console.print()
-        print_filters(W, sigma, found.patch_shape, console, filters, found.names)
+        print_filters(W, sigma, found.patch_shape, console, filters, names)

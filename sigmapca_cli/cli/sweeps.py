@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.text import printable
+from sigmapca_cli.untrusted_files import refuse_irregular, refuse_link
 
 FAIL_FAST = "SIGMAPCA_FAIL_FAST"
 # Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
@@ -78,12 +80,21 @@ def run_in(folder: Path, task: Callable, overrides: list[str], flags: list[str],
         os.environ[FAIL_FAST] = "1"
     # A second process with the same command would run the same jobs again.
     with FolderLock(folder):
+        refuse_links_in(folder)
         print(f"sweep: {shortened(folder)}", flush=True)
         status = launch(task, overrides, flags, folder)
     if detached(overrides):
         print(f"detached: `sigmapca runs {shortened(folder)}` shows how the jobs stand")
         return
     conclude(folder, status, overrides)
+
+
+def refuse_links_in(folder: Path) -> None:
+    """Raise InputError for a link or a special file in a sweep's folder: jobs would write where it leads."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                refuse_irregular(entry.path)
 
 
 def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[str]:
@@ -152,7 +163,7 @@ def planned(overrides: list[str]) -> int:
 def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
     from sigmapca_cli.cli.job import run_job
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
 
     conf, flags = from_snapshots(conf_folder(), flags, folder)
     try:
@@ -175,6 +186,7 @@ def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path)
 
 def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, list[str]]:
     """The configuration folder and Hydra's flags with every folder in them replaced by its copy in the sweep."""
+    from sigmapca_cli.cli.targets import refuse_code
     from sigmapca_cli.launchers.snapshot import snapshot
 
     made = list(flags)
@@ -183,6 +195,7 @@ def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, lis
         if flag in ("--config-dir", "--config-path"):
             if not given.is_dir():
                 raise InputError(f"{flag} {given}: no such folder")
+            refuse_code(given)
             made[index + 1] = str(snapshot(given, sweep))
     if "--config-path" in made:
         place = made.index("--config-path")
@@ -252,17 +265,18 @@ told: set[str] = set()  # the jobs whose failure this process has said
 def announce(number: Any, message: str) -> None:
     """Say at once what happened to a job."""
     told.add(str(number))
-    print(f"sigmapca: job {number}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    print(f"sigmapca: job {number}: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 def note(folder: Path, error: str, overrides: list[str], trace: str = "") -> None:
     """Leave word of a failure in the job's folder; a disk that takes no more must not hide the failure itself."""
-    from sigmapca_cli.runs.files import replace_file
+    from sigmapca_cli.atomic import replace_file
     from sigmapca_cli.runs.format import ERROR_FILE
 
     entry = {"error": error, "overrides": overrides, **({"traceback": trace} if trace else {})}
     try:
+        refuse_link(folder)
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / ERROR_FILE, json.dumps(entry).encode())
-    except (OSError, RunFailed) as problem:
+    except (OSError, InputError, RunFailed) as problem:
         announce(folder.name, f"its failure could not be noted ({problem})")

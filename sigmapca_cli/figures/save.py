@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sigmapca_cli.atomic import replacing
 from sigmapca_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,13 +51,9 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
     written = []
     for kind in formats:
         target = stem.parent / f"{stem.name}.{kind}"
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
         metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
-        try:
+        with replacing(target) as aside:
             figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
-            os.replace(aside, target)
-        finally:
-            aside.unlink(missing_ok=True)
         written.append(target)
     return written
 
@@ -79,7 +76,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def tidy(axes) -> None:
+def tidy(axes: Any) -> None:
     """Only the two spines that carry a scale, and small ticks."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)

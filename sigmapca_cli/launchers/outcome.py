@@ -1,6 +1,7 @@
 """How the jobs of a sweep stand, read from their folders: the same for every launcher, and from any machine."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.format import ERROR_FILE
 from sigmapca_cli.runs.read import is_run_folder, summary, true_status
+from sigmapca_cli.text import printable
+from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,10 @@ class Outcome:
 
 def outcomes(sweep: Path) -> list[Outcome]:
     """Every job of a sweep that has begun, by number."""
-    folders = [folder for folder in sweep.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
-    jobs = [
-        job for folder in sorted(folders, key=lambda f: (len(f.name), f.name)) if (job := outcome(folder))
-    ]
-    return jobs
+    with os.scandir(sweep) as entries:
+        names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+    found = (outcome(sweep / name) for name in sorted(names, key=lambda name: (len(name), name)))
+    return [job for job in found if job]
 
 
 def outcome(folder: Path) -> Outcome | None:
@@ -42,17 +44,21 @@ def outcome(folder: Path) -> Outcome | None:
             status, note = "failed", note or {"error": str(problem)}
     # A job at work has removed the note of its last attempt; one that is left is why the last attempt failed.
     if note is not None and status != "running":
-        return Outcome(folder.name, "failed", str(note.get("error")), tuple(note.get("overrides", ())))
-    return Outcome(folder.name, status) if status else None
+        return Outcome(
+            printable(folder.name), "failed", str(note.get("error")), tuple(note.get("overrides", ()))
+        )
+    return Outcome(printable(folder.name), status) if status else None
 
 
 def read_note(folder: Path) -> dict[str, Any] | None:
     """Why the last attempt at the job failed."""
     try:
-        return json.loads((folder / ERROR_FILE).read_text(encoding="utf-8"))
+        noted = json.loads(read_bytes(folder / ERROR_FILE, NOTE_LIMIT))
+        overrides = tuple(printable(str(given)) for given in noted.get("overrides", ()))
+        return {"error": printable(str(noted.get("error"))), "overrides": overrides}
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, InputError):
         return {"error": "failed (its note is damaged; see train.log)"}
 
 

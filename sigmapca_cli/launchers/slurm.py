@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.runs.files import replace_file
+from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
@@ -177,9 +178,9 @@ class Launcher(SlurmLauncher):
 def submitted(sweep: Path) -> dict[int, str]:
     """The SLURM job of every job of the sweep, as it was submitted last."""
     try:
-        noted = json.loads((sweep / SUBMITTED).read_text(encoding="utf-8"))
+        noted = json.loads(read_bytes(sweep / SUBMITTED, 64 * NOTE_LIMIT))
         return {int(number): str(job) for number, job in noted.items()}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError, InputError):
         return {}
 
 

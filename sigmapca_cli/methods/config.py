@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import is_finite
+from sigmapca_cli.text import is_finite
 
 
 def choice(where: str, value: str, allowed: tuple[str, ...]) -> None:

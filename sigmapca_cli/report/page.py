@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sigmapca_cli import __version__
+from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.files import replace_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment

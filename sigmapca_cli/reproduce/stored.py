@@ -124,9 +124,12 @@ def claim(stored: Stored, where: str, words: str, field: str) -> str:
         raise ValueError(f"{len(found)} claims with these words")
     verdict = found[0]
     if field in ("least", "greatest"):
-        return number({"least": min, "greatest": max}[field](verdict["values"]))
-    texts = {"state": state, "spread": spread, "also": lambda v: number(v["also"]["value"])}
-    return texts[field](verdict) if field in texts else number(verdict[field])
+        return number((min if field == "least" else max)(verdict["values"]))
+    if field == "also":
+        return number(verdict["also"]["value"])
+    if field in ("state", "spread"):
+        return state(verdict) if field == "state" else spread(verdict)
+    return number(verdict[field])
 
 
 def ordering(stored: Stored) -> str:

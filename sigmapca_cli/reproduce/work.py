@@ -63,10 +63,9 @@ def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
     if task.solver != "stochastic":
-        from sigmapca_cli.solvers import moments_fit as moments_run
-        from sigmapca_cli.solvers import projected as run
+        from sigmapca_cli.runner import moments, newton
 
-        refusal = {"newton": run.refusal, "moments": moments_run.refusal}[task.solver]
+        refusal = {"newton": newton.refusal, "moments": moments.refusal}[task.solver]
         if refusal(found.cfg) is None:
             return composed((*task.overrides, f"solver={task.solver}"))
     return found
@@ -76,7 +75,7 @@ def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
 

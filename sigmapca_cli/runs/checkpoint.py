@@ -13,10 +13,11 @@ from typing import Any
 import h5py
 import numpy as np
 
+from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import damaged, self_contained, stored
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, read_whole, replace_file
+from sigmapca_cli.runs.files import build, read_whole
+from sigmapca_cli.untrusted_files import Budget, attributes, damaged, self_contained
 
 
 def save(
@@ -67,15 +68,18 @@ def load(
         raise InputError(f"{path}: not a whole checkpoint (truncated, or written by another program)")
     with damaged(path, "remove it to train from the start"), h5py.File(io.BytesIO(image), "r") as file:
         self_contained(file)
-        _check(path, dict(file.attrs), config_hash, data_hash)
+        _check(path, attributes(file), config_hash, data_hash)
         tensors: dict[str, np.ndarray] = {}
+        budget = Budget(len(image))
 
         def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                tensors[name] = np.asarray(stored(item)[()])
+                if item.dtype.kind not in "biufc":
+                    raise ValueError(f"{name} holds no numbers")
+                tensors[name] = budget.read(item)
 
         file["tensors"].visititems(visit)
-        return tensors, json.loads(file["meta"][()])
+        return tensors, json.loads(budget.read(file["meta"])[()])
 
 
 def _check(path: Path, attrs: Mapping[str, Any], config_hash: str | None, data_hash: str | None) -> None:

@@ -10,96 +10,34 @@ these files; ours notices a flipped bit before it reaches the HDF5 library, whic
 without a word; and a listing of thousands of runs need not open each with HDF5.
 """
 
-import errno
 import hashlib
 import io
 import os
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError
-from sigmapca_cli.limits import in_the_way, self_contained
+from sigmapca_cli.atomic import replace_file
+from sigmapca_cli.errors import InputError, SigmapcaError
+from sigmapca_cli.text import printable
+from sigmapca_cli.untrusted_files import (
+    in_the_way,
+    read_bytes,
+    reader,
+    refuse_irregular,
+    self_contained,
+    within_budget,
+)
 
 NOTE = b"\nsummary:"
 MARK = b"\nsha256:"
 LONGEST_NOTE = 65536
 TRAILER = len(MARK) + 64
 OPEN_FLAGS = slice(20, 24)  # where version 0 of HDF5's superblock notes an open writer
-FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut; some network file systems do not offer it."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
-
-
-def write_failed(path: Path, error: OSError) -> RunFailed:
-    """The error for a file that could not be written, in words."""
-    if error.errno in FULL:
-        return RunFailed(f"{path}: no space left (disk or quota full); free some and run again to resume")
-    return RunFailed(f"{path}: cannot be written ({error.strerror or one_line(error)})")
-
-
-def replace_file(path: Path, content: bytes | memoryview) -> None:
-    """Write `content` beside `path`, force it to disk and rename it over `path`.
-
-    Readers see the old file or the new one, never half. Raises RunFailed (full disk, no permission) in one
-    line, with the old file untouched and nothing left aside.
-    """
-    aside = ""
-    try:
-        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".aside", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, 0o666 & ~_umask())
-        os.replace(aside, path)
-    except BaseException as error:
-        if aside and os.path.exists(aside):
-            os.unlink(aside)
-        if isinstance(error, OSError):
-            raise write_failed(path, error) from error
-        raise
-    sync_folder(path.parent)
-
-
-def remove_asides(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a killed writer of these files left aside; only for the folder's owner."""
-    for name in names:
-        for aside in folder.glob(f".{name}.*.aside"):
-            aside.unlink(missing_ok=True)
-
-
-_UMASK: list[int] = []
-
-
-def _umask() -> int:
-    """The process's umask, read once: mkstemp makes private files, but runs are shared within a group."""
-    if not _UMASK:
-        mask = os.umask(0o077)
-        os.umask(mask)
-        _UMASK.append(mask)
-    return _UMASK[0]
 
 
 def build(fill: Callable[[h5py.File], str | None]) -> bytes:
@@ -128,17 +66,18 @@ def _open(path: Path) -> h5py.File:
     setting differs from the first (a notebook's own h5py.File, say): then read through a Python file, which
     HDF5 never locks.
     """
+    refuse_irregular(path)
     try:
         return h5py.File(path, "r", locking=False)
     except OSError as error:
         if "locking flag" in str(error) or "lock file" in str(error):
-            return h5py.File(open(path, "rb"), "r")
+            return h5py.File(reader(path), "r")
         raise
 
 
 def unreadable(path: Path, error: BaseException) -> InputError:
     """What a failed open or read means, in one line that names the file."""
-    text = one_line(error)
+    text = printable(" ".join(str(error).split()))
     if isinstance(error, FileNotFoundError):
         return InputError(f"{path}: no such file")
     if isinstance(error, PermissionError) or "errno = 13" in text:
@@ -163,7 +102,7 @@ def sealed(image: bytes, note: str = "") -> bytes:
 def read_note(path: Path) -> str | None:
     """The note behind the HDF5 part without reading that part; None where there is none, or a long one."""
     try:
-        with open(path, "rb") as file:
+        with reader(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_NOTE))
             end = file.read()
     except OSError as error:
@@ -189,7 +128,7 @@ def unsealed(path: Path, content: bytes) -> tuple[bytes, bool]:
 def read_whole(path: Path) -> tuple[bytes, bool]:
     """As `unsealed`, of a file on disk."""
     try:
-        return unsealed(path, path.read_bytes())
+        return unsealed(path, read_bytes(path))
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -199,7 +138,7 @@ def reading(path: Path) -> Iterator[h5py.File]:
     """Open `path` for reading; whatever HDF5 reports inside the block becomes a one-line InputError."""
     try:
         with _open(path) as file:
-            yield self_contained(file)
+            yield within_budget(self_contained(file))
     except SigmapcaError:
         raise
     except Exception as error:  # damaged bytes come out of h5py as almost any type

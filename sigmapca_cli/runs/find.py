@@ -12,6 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.folders import FOLDER_NAME, age_key, outputs_root, run_folders
 from sigmapca_cli.runs.read import is_run_folder, summary, true_status
+from sigmapca_cli.text import printable
 
 UNREADABLE = "unreadable"
 
@@ -86,10 +87,10 @@ def resolve(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = 
 
 
 def shortened(folder: Path) -> str:
-    """A path relative to here where it lies below."""
-    with contextlib.suppress(ValueError):
-        return str(folder.resolve().relative_to(Path.cwd()))
-    return str(folder)
+    """Return a path for people: relative to here where it lies below, with escapes for control characters."""
+    with contextlib.suppress(ValueError, OSError):  # the working folder may have been deleted
+        return printable(str(folder.resolve().relative_to(Path.cwd())))
+    return printable(str(folder))
 
 
 def _candidates(text: str, folders: list[Path]) -> list[Path]:

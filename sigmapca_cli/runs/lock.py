@@ -13,13 +13,15 @@ import os
 import re
 import socket
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from sigmapca_cli.atomic import replace_file, write_failed
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.processes import process_start
-from sigmapca_cli.runs.files import replace_file, write_failed
+from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 
 class InUse(InputError):
@@ -63,6 +65,15 @@ class Owner:
         return same_job and other.slurm_restarts > self.slurm_restarts
 
 
+def owner_from(noted: dict[str, Any]) -> Owner:
+    """Return the owner of a note; raise TypeError where the note is none, or a value has another type than ours."""
+    owner, like = Owner(**noted), Owner("", "", 0, "")
+    for field in fields(Owner):
+        if type(getattr(owner, field.name)) is not type(getattr(like, field.name)):
+            raise TypeError(f"{field.name} has another type")
+    return owner
+
+
 @cache
 def boot_id() -> str:
     """Changes whenever the machine starts; "" where the system does not say."""
@@ -99,8 +110,8 @@ def read_owner(folder: str | os.PathLike[str]) -> Owner | None:
         return None
     path = folder / f".owner.{number}"
     try:
-        return Owner(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
+        return owner_from(json.loads(read_bytes(path, NOTE_LIMIT)))
+    except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: damaged lock file; remove it if no process uses the folder") from error
 
 

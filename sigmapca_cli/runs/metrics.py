@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.text import printable
+from sigmapca_cli.untrusted_files import read_bytes, reader
 
 
 class MetricTable:
@@ -64,34 +66,46 @@ def json_line(step: int, values: Mapping[str, float]) -> str:
 def read_metrics_jsonl(path: Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; a last line that is still being written, or was cut off, is left out."""
     rows = []
-    lines = path.read_bytes().split(b"\n")
+    lines = read_bytes(path).split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            row["step"]
-        except (ValueError, KeyError, TypeError) as error:
+            rows.append(_row(line))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             if number == len(lines):
                 break
             raise InputError(f"{path}: line {number} is not a line of metrics") from error
-        rows.append(row)
     return rows
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    """Return one line as {"step": int, name: number or None}; raise ValueError and the like for anything else."""
+    row = json.loads(line)
+    step = row["step"]
+    if isinstance(step, bool) or not isinstance(step, int) or abs(step) >= 1 << 63:
+        raise ValueError("no step")
+    return {"step": step, **{printable(k): _number(v) for k, v in row.items() if k != "step"}}
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def latest(path: Path) -> tuple[int | None, dict[str, float]]:
     """(last step, {name: its last finite value}) from the end of a metrics.jsonl, for listings."""
     try:
-        with open(path, "rb") as file:
+        with reader(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 16_384))
             lines = file.read().splitlines()
-    except OSError:
+    except (OSError, InputError):  # `read_metrics_jsonl` says what is wrong with it
         return None, {}
     step: int | None = None
     values: dict[str, float] = {}
     for line in lines:
-        with contextlib.suppress(ValueError, KeyError, TypeError):  # cut at either end
-            row = json.loads(line)
-            step = int(row.pop("step"))
+        # Cut at either end, or no metrics at all.
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            row = _row(line)
+            step = row.pop("step")
             values.update({name: value for name, value in row.items() if value is not None})
     return step, values

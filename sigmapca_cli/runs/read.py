@@ -9,12 +9,14 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import as_text, stored
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.lock import is_owned
 from sigmapca_cli.runs.metrics import MetricTable, latest, read_metrics_jsonl
-from sigmapca_cli.runs.summary import plain, read_summary
+from sigmapca_cli.runs.stored_yaml import stored_yaml
+from sigmapca_cli.runs.summary import check_attrs, plain, read_summary
+from sigmapca_cli.text import printable
+from sigmapca_cli.untrusted_files import Budget, as_text, attributes
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -77,7 +79,7 @@ class Run:
             return {}
         with reading(self.path) as file:
             check_format(self.path, file.attrs)
-            return {name: plain(value) for name, value in file.attrs.items()}
+            return check_attrs({name: plain(value) for name, value in attributes(file).items()})
 
     @cached_property
     def status(self) -> str:
@@ -103,13 +105,7 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The resolved configuration."""
-        import yaml
-
-        try:
-            loaded = yaml.safe_load(self.config_yaml)
-        except yaml.YAMLError as error:
-            raise InputError(f"{self.path}: the configuration inside is not YAML") from error
-        return loaded if isinstance(loaded, dict) else {}
+        return stored_yaml(self.config_yaml, self.path)
 
     @cached_property
     def overrides(self) -> list[str]:
@@ -122,7 +118,7 @@ class Run:
             return None
         with reading(self.path) as file:
             data = file.get(name)
-            return np.asarray(stored(data)[()]) if isinstance(data, h5py.Dataset) else None
+            return Budget(file.id.get_filesize()).read(data) if isinstance(data, h5py.Dataset) else None
 
     @cached_property
     def filters(self) -> np.ndarray | None:
@@ -207,8 +203,8 @@ class Run:
         if not ended and live.exists():
             table = MetricTable()
             for row in read_metrics_jsonl(live):
-                step = int(row.pop("step"))
-                table.row(step, {k: np.nan if v is None else float(v) for k, v in row.items()})
+                step = row.pop("step")
+                table.row(step, {k: np.nan if v is None else v for k, v in row.items()})
             return table.arrays()
         return self._group("metrics")
 
@@ -229,11 +225,12 @@ class Run:
 
         def visit(key: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                value = np.asarray(stored(item)[()])
+                value = budget.read(item)
                 text = value.dtype.kind in "SO" and value.shape == ()
-                out[key] = np.array(_decode(value[()])) if text else value
+                out[key] = np.array(printable(_decode(value[()]))) if text else value
 
         with reading(self.path) as file:
+            budget = Budget(file.id.get_filesize())
             if name in file:
                 file[name].visititems(visit)
         return out

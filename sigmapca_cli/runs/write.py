@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,14 +13,16 @@ from typing import Any, SupportsFloat
 import h5py
 import numpy as np
 
+from sigmapca_cli.atomic import remove_asides, replace_file, write_failed
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.files import build, edit, put, remove_asides, replace_file, write_failed
+from sigmapca_cli.runs.files import build, edit, put
 from sigmapca_cli.runs.folders import outputs_root
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.metrics import MetricTable, json_line, read_metrics_jsonl
 from sigmapca_cli.runs.provenance import environment, now, peak_memory
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.runs.sidecars import append
 from sigmapca_cli.runs.summary import summary_text
 
 FLUSH_SECONDS = 1.0
@@ -31,6 +34,8 @@ def create_run_folder(root: str | os.PathLike[str] | None, model: str, config_ha
 
     Raises InputError where the outputs folder cannot be written.
     """
+    if not re.fullmatch(r"[\w.+-]+", model) or model.startswith("."):
+        raise InputError(f"model.name={model!r}: names a folder of runs: letters, digits, _ and - only")
     parent = outputs_root(root) / model
     stem = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config_hash[:8]}"
     number = 1
@@ -183,17 +188,7 @@ class RunWriter:
             return
         text = "".join(json_line(step, values) for step, values in self._lines).encode()
         try:
-            size = self.metrics_path.stat().st_size if self.metrics_path.exists() else 0
-            try:
-                with open(self.metrics_path, "ab") as file:
-                    file.write(text)
-                    if durable:
-                        file.flush()
-                        os.fsync(file.fileno())
-            except OSError:
-                if self.metrics_path.exists():  # a full disk may have taken half a line
-                    os.truncate(self.metrics_path, size)
-                raise
+            append(self.metrics_path, text, durable=durable)
         except OSError as error:
             raise write_failed(self.metrics_path, error) from error
         self._lines.clear()

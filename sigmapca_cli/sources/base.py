@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.statistics import (
     Moments,
     principal_axes,
@@ -62,10 +63,10 @@ class Standardisation:
     centre: bool = field(default=True, repr=False)
 
     @classmethod
-    def of(cls, cfg: Any, relative_epsilon: float = 0.0) -> "Standardisation":
+    def of(cls, cfg: DataConfig, relative_epsilon: float = 0.0) -> "Standardisation":
         scale = float(cfg.scale_input)
-        younger = getattr(cfg, "whiten_rank", None), getattr(cfg, "centre", True)
-        return cls(cfg.standardise, cfg.epsilon, relative_epsilon, cfg.whiten, scale, *younger)
+        younger = cfg.whiten_rank, cfg.centre
+        return cls(str(cfg.standardise), cfg.epsilon, relative_epsilon, cfg.whiten, scale, *younger)
 
     @property
     def described(self) -> str:
@@ -323,7 +324,7 @@ class PlacedSource(MemorySource):
         self._prepare_apply()
 
 
-def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
+def known_source(name: str, X: NDArray, truth: Truth, cfg: DataConfig) -> MemorySource:
     """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
     part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
     return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import is_finite, shown
+from sigmapca_cli.text import is_finite, shown
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "standardise": ("feature", "none"),

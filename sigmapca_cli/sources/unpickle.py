@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import reason
+from sigmapca_cli.text import reason
 
 TYPES = {"u1": np.uint8, "i8": np.int64, "i4": np.int32}
 # What Python 2 and 3 write such a dictionary with, at protocols 2 to 4.

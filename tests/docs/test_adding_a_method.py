@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import catalogue, objectives, registry
 from sigmapca_cli.reproduce import tables
-from sigmapca_cli.runner.lifecycle import run
+from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-method.md"

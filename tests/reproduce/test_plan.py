@@ -2,7 +2,7 @@
 
 import pytest
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
 from sigmapca_cli.reproduce.experiment import RELATIONS

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sigmapca_cli.limits import in_the_way
+from sigmapca_cli.untrusted_files import in_the_way
 
 HOLD = """
 import h5py, numpy, sys
