@@ -1,21 +1,12 @@
 """The command's words and exit statuses."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from shell import run_command
 
 
 def call(*arguments, cwd):
     """The real command in a folder of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "sigmapca_cli", "reproduce", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    return run_command(("reproduce", *arguments), cwd, {})
 
 
 @pytest.mark.parametrize(

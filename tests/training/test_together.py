@@ -15,7 +15,6 @@ from sigmapca_cli.runner import choose, stochastic
 from sigmapca_cli.runner.grouped import group_key
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
-from sigmapca_cli.training.forked_batches import open_batches
 from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.stacked_step import ThreadedStep, stacked_step
 
@@ -140,16 +139,12 @@ def test_runs_of_several_seeds_side_by_side_are_the_runs_alone(name):
     jobs = [job(f"model={name}", f"seed={seed}") for seed in (0, 1, 2)]
     assert len({group_key(j, choose.method_of(j.cfg), across_seeds=True) for j in jobs}) == 1
     alone, stacked = trainers(*jobs), trainers(*jobs)
-    for trainer in (*alone, *stacked):
-        trainer.begin_epoch()
-    with stacked_step(stacked) as step, open_batches([t.batches for t in stacked], 11) as batches:
-        for count, batch in zip(range(11), batches.epoch(0), strict=False):
-            assert batch.x.ndim == 3 and not np.array_equal(batch.x[0], batch.x[1])
-            step.advance(batch, count + 1, [factor(t, count) for t in stacked])
+    for run in alone:
+        loop.train([run])
+    loop.train(stacked)
+    first, second = (run.state[run.method.trained] for run in alone[:2])
+    assert not np.array_equal(first, second)
     for one, other in zip(alone, stacked, strict=True):
-        with stacked_step([one]) as step:
-            for count, batch in zip(range(11), one.batches.epoch(0), strict=False):
-                step.advance(batch, count + 1, [factor(one, count)])
         for key, value in one.state.items():
             np.testing.assert_allclose(other.state[key], value, rtol=1e-5, atol=1e-8)
 
