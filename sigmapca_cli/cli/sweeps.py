@@ -209,6 +209,7 @@ def conclude(folder: Path, status: int, overrides: list[str]) -> None:
     """Print the table, and end with the status that a script can go by."""
     from sigmapca_cli.launchers.outcome import outcomes, table
     from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.runs.lock import InUse
 
     jobs = outcomes(folder)
     if not jobs and not status:
@@ -223,6 +224,9 @@ def conclude(folder: Path, status: int, overrides: list[str]) -> None:
         total = max(planned(overrides), len(jobs))
         waiting = f", {total - len(jobs)} not started" if total > len(jobs) else ""
         raise RunFailed(f"{failed} of {total} jobs failed{waiting}; {again} with what is not finished")
+    elsewhere = sum(job.status == "running" for job in jobs)
+    if elsewhere and not status and all(job.status in ("finished", "running") for job in jobs):
+        raise InUse(f"{elsewhere} of {len(jobs)} jobs are in use by other processes; {again}")
     if status or any(job.status != "finished" for job in jobs):
         raise RunFailed(f"not every job finished; {again}")
 
@@ -237,14 +241,14 @@ def in_sweep(task: Callable, cfg: Any) -> Any:
     folder = Path(hydra.runtime.output_dir)
     try:
         return task(cfg)
-    except Stopped as problem:
-        announce(hydra.job.num, str(problem))
-        # Not an Exception: Hydra would go on with the next job, which whoever sent the signal did not mean.
-        raise SystemExit(problem.exit_status) from None
     except InUse as problem:
         # The folder is another process's, which does this very job: no note is written into it.
         announce(hydra.job.num, str(problem))
         return None
+    except Stopped as problem:
+        announce(hydra.job.num, str(problem))
+        # Not an Exception: Hydra would go on with the next job, which whoever sent the signal did not mean.
+        raise SystemExit(problem.exit_status) from None
     except SigmapcaError as problem:
         status = problem.exit_status
         note(folder, str(problem), list(hydra.overrides.task))

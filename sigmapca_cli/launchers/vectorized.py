@@ -109,6 +109,7 @@ class VectorizedLauncher(Launcher):
         from sigmapca_cli.cli.sweeps import announce, note
         from sigmapca_cli.errors import Stopped
         from sigmapca_cli.runner.grouped import train_together
+        from sigmapca_cli.runs.lock import InUse
 
         try:
             source = self.source_of(members[0][1])
@@ -121,7 +122,9 @@ class VectorizedLauncher(Launcher):
                 announce(number, str(problem))
             return
         for (number, job, folder), member in zip(members, ended, strict=True):
-            if member.problem is not None:
+            if isinstance(member.problem, InUse):
+                announce(number, str(member.problem))  # the folder is another process's
+            elif member.problem is not None:
                 note(folder, str(member.problem), job.overrides)
                 announce(number, str(member.problem))
 
