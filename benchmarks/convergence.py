@@ -18,13 +18,15 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.config import register
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.job import job_of
 from sigmapca_cli.runner import choose, stochastic
-from sigmapca_cli.runner.lifecycle import check_size, run
+from sigmapca_cli.runner.lifecycle import check_size
+from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 
 KINDS = {"laplace": "4", "uniform": "0.8", "mixed": "auto"}
@@ -67,10 +69,10 @@ def rows() -> None:
 
 def trainer_after(*overrides: str) -> Any:
     cfg: Any = OmegaConf.to_object(composed(*overrides))
-    source = choose.prepared(cfg)
+    source = choose.load_source(cfg)
     check_size(cfg, source)
     trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
-    trainer.run()
+    loop.train([trainer])
     return trainer
 
 
@@ -81,7 +83,7 @@ def early() -> None:
     print("|---|---|---|---|---|---|")
     for steps in (1, 16, 48, 150, 300, 500, 700, 1000, 1500, 3000):
         trainer = trainer_after(*data, f"steps={steps}")
-        found = stochastic.assessed(trainer)
+        found = stochastic.convergence_of(trainer)
         W = as_numpy(trainer.state["W"]).astype(np.float64)
         moved = np.arccos(np.minimum(np.abs(W.T @ end).max(1), 1)).max()
         said = "converged" if found.converged(trainer.cfg.tol) else "not converged"
@@ -107,7 +109,7 @@ def cost() -> None:
         trainer = trainer_after(*words.split())
         middle = time.perf_counter()
         trainer.assessed = None
-        stochastic.assessed(trainer)
+        stochastic.convergence_of(trainer)
         measured = time.perf_counter() - middle
         training = middle - began
         print(f"| `{words}` | {training:.2f} | {measured:.2f} | {measured / training:.0%} |", flush=True)

@@ -26,7 +26,7 @@ def trainer(*overrides: str):
     """A trainer in this process, composed as the command line would."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner import choose, stochastic
@@ -43,16 +43,15 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.processes import blas
-    from sigmapca_cli.training.forked_batches import gathering
+    from sigmapca_cli.training.forked_batches import open_batches
+    from sigmapca_cli.training.stacked_step import stacked_step
 
     torch.set_num_threads(1)
     ours = trainer("model=nlpca")
-    ours.choose_step()
-    ours.batches.centre = True
+    ours.batches.prepare(True)
     b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
     x, delta, W = torch.randn(b, p), torch.randn(b, k), torch.randn(p, k)
     y, e, g, gram = torch.empty(b, k), torch.empty(b, k), torch.empty(p, k), torch.randn(k, k)
-    batches = itertools.chain.from_iterable(ours.batches.epoch(e) for e in itertools.count())
     eager = eager_step(p, k)
 
     def bare() -> None:
@@ -63,14 +62,16 @@ def step() -> Row:
 
     def whole() -> None:
         for _ in range(300):
-            ours.advance(next(batches))
-        ours.flush()
+            ours.step += 1
+            ours.losses.append(step.advance(next(batches), ours.step, [ours.factor]))
+        ours.end_window()
 
     def autograd() -> None:
         for _ in range(300):
             eager(torch.from_numpy(next(batches).x))
 
-    with blas(1), gathering(ours.batches, 10_000):
+    with blas(1), open_batches([ours.batches], 10_000) as ahead, stacked_step([ours]) as step:
+        batches = itertools.chain.from_iterable(ahead.epoch(e) for e in itertools.count())
         found = in_turn({"bare": timed(bare), "step": timed(whole), "eager": timed(autograd)}, 9)
     over = {
         "step/bare": round(ratio(found, "step", "bare"), 2),

@@ -63,7 +63,7 @@ def separated(kind: str, a: float, derivative: str, steps: int, seed: int) -> fl
     W = torch.tensor([[1.0, -1.0], [1.0, 1.0]], dtype=torch.float64) / np.sqrt(2)
     state = one.init_state(W, x.std(0, correction=0), generator)
     sgd, parameters = optimizers.SGD(0.9), {"W": state["W"]}
-    slots = sgd.start(parameters)
+    slots = optimizers.zero_state("sgd", parameters)
     for step in range(steps):
         rows = x[torch.randint(N, (BATCH,), generator=generator)]
         gradients = one.gradient(state, rows)[1]

@@ -1,9 +1,9 @@
-"""Signals: while training they are noted, and looked at between two steps, never inside a step or a write.
+"""Signals: while a run trains they are deferred, and polled between two steps, never inside a step or a write.
 
-A handler that raises can hit any bytecode, an HDF5 write included. So while the loop runs ours only remembers the
-signal; the loop asks after every step, saves, and ends with the status that schedulers and shell scripts expect.
-Outside the loop (data are prepared, the solution is evaluated) there may be no next step for minutes: there the
-signal ends the run at once, which loses nothing, since files are only ever replaced whole.
+A handler that raises can interrupt any instruction, an HDF5 write included. So while the loop runs the handler only
+stores the signal. The loop polls after every step, saves, and ends with the exit status that schedulers and shell
+scripts expect. Outside the loop (data are prepared, the solution is evaluated) the next step may be minutes away.
+There the signal ends the run at once; nothing is lost, because files are only ever replaced whole.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ EXIT_STATUS = {
 
 
 class Guard:
-    """While entered, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run in an orderly way.
+    """While this context is open, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run in an orderly way.
 
-    Inside `noting()` the first one is only remembered, in `received`, and a second SIGINT ends the process at once.
-    Elsewhere a launcher's own handler gets the signal, or `Stopped` is raised.
+    Inside `deferring()` the first signal is only stored, in `received`, and a second SIGINT ends the process at once.
+    Elsewhere the handler that was installed before is called, or `Stopped` is raised if there was none.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self.notes = False
+        self.defers = False
         self.since, self.again_after = 0.0, 0.0  # seconds in which a second SIGINT still counts as the first
         self.before: dict[int, Any] = {}
 
@@ -55,17 +55,21 @@ class Guard:
         self.before = {}
 
     @contextlib.contextmanager
-    def noting(self) -> Iterator[None]:
-        """Signals are remembered inside this block; whoever opens it looks at `received`."""
-        self.notes = True
+    def deferring(self) -> Iterator[None]:
+        """Defer signals inside this block; the caller has to `poll`."""
+        self.defers = True
         try:
             yield
         finally:
-            self.notes = False
+            self.defers = False
+
+    def poll(self) -> int | None:
+        """Return the signal that was received, or None. In a run over several processes this is a collective."""
+        return self.received
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """What the kernel's signal leads to."""
-        if self.notes:
+        """Handle a signal: store it, pass it to the handler before, or raise Stopped."""
+        if self.defers:
             again = self.received == signal.SIGINT and number == signal.SIGINT
             if again and time.monotonic() - self.since >= self.again_after:
                 os.write(2, b"sigmapca: stopped at once by a second Ctrl-C; the last checkpoint stays\n")
@@ -85,16 +89,16 @@ class Guard:
 
     @property
     def exit_status(self) -> int:
-        """130 for a person's Ctrl-C, 75 for a scheduler's signal: stopped, and resumable."""
+        """Exit status: 130 after Ctrl-C, 75 (stopped, resumable) after a scheduler's signal."""
         return EXIT_STATUS.get(signal.Signals(self.received or signal.SIGTERM), RESUMABLE)
 
     @property
     def name(self) -> str:
-        """The signal's name."""
+        """Name of the signal received."""
         return signal.Signals(self.received or signal.SIGTERM).name
 
-    def pass_on(self) -> Callable[[], None] | None:
-        """A launcher's own handler for what was received (submitit requeues in it), to call after saving."""
+    def previous_handler(self) -> Callable[[], None] | None:
+        """Return the launcher's own handler of the signal received (submitit requeues in it), to call after saving."""
         number = self.received
         handler = self.before.get(number) if number is not None else None
         if number is None or not callable(handler) or handler is signal.default_int_handler:

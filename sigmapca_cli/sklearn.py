@@ -174,7 +174,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         total = float(np.mean(np.sum(centred**2, axis=1)))
         self.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -256,6 +256,7 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     from sigmapca_cli.processes import blas, pick_threads
     from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources.base import MemorySource, Standardisation
+    from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy
 
     if model.a == "auto":
@@ -269,8 +270,8 @@ def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     method = choose.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")
     with blas(pick_threads(None, cfg.batch_size * source.p * k)):
-        trainer.run()
-        model.converged_ = stochastic.assessed(trainer).converged(cfg.tol)
+        loop.train([trainer])
+        model.converged_ = stochastic.convergence_of(trainer).converged(cfg.tol)
     model.n_iter_ = model.max_iter
     model.a_ = np.full(k, float(model.a))
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.

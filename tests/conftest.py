@@ -23,10 +23,10 @@ def train(tmp_path):
     """Train in this process with these overrides, kept small; the run that was written."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
     from sigmapca_cli.runs.read import Run
 
     def call(*overrides):

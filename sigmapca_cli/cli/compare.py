@@ -61,7 +61,7 @@ def print_comparison(found: Any) -> None:
         print(f"\n{good} of {all_} components reproducible (mean stability index {found.stability.mean:.3f})")
 
 
-def pairwise(runs: list) -> dict:
+def pairwise(runs: list[Any]) -> dict[str, Any]:
     """Component by component: partner, |cos|, σ side by side, and the entries of R above 0.2."""
     import numpy as np
 
@@ -90,7 +90,7 @@ def pairwise(runs: list) -> dict:
     }
 
 
-def print_pair(pair: dict) -> None:
+def print_pair(pair: dict[str, Any]) -> None:
     """One line a component."""
     from sigmapca_cli.cli.opening import tabulated
 
@@ -109,7 +109,7 @@ def print_pair(pair: dict) -> None:
     print(tabulated(["A", "B", "|cos|", "σ A", "σ B", "R (column of B: entry)"], rows))
 
 
-def draw(runs: list, found, folder: Path) -> list[Path]:
+def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     """The agreement matrix; with two runs the matched filters in rows and R."""
     import numpy as np
 

@@ -131,14 +131,14 @@ def runs(word: str) -> Candidates:
 
 def models(word: str) -> Candidates:
     """The catalogue's names."""
-    from sigmapca_cli.cli.places import groups
+    from sigmapca_cli.conf_files import groups
 
     return [(name, "") for name in groups()["model"]]
 
 
 def experiments(word: str) -> Candidates:
     """What `reproduce` knows: the experiments of `conf/`."""
-    from sigmapca_cli.cli.places import groups
+    from sigmapca_cli.conf_files import groups
 
     return [(name, "") for name in groups()["experiment"]]
 
@@ -151,7 +151,7 @@ def overrides(word: str) -> Candidates:
         begun = value.rpartition(",")
         return [(f"{key}={begun[0]}{begun[1]}{choice}", "") for choice in choices(key.lstrip("+"))]
     nested = "." in key
-    from sigmapca_cli.cli.places import all_groups
+    from sigmapca_cli.conf_files import all_groups
     from sigmapca_cli.config import known_keys
 
     keys = [name for name in known_keys() if ("." in name) == nested]
@@ -161,7 +161,7 @@ def overrides(word: str) -> Candidates:
 
 def choices(key: str) -> list[str]:
     """The values a group or key can take, where they are few."""
-    from sigmapca_cli.cli.places import all_groups
+    from sigmapca_cli.conf_files import all_groups
     from sigmapca_cli.config import CHOICES, Config
     from sigmapca_cli.sources.config import CHOICES as DATA_CHOICES
     from sigmapca_cli.sources.config import DataConfig

@@ -6,7 +6,7 @@ A test holds each of these texts against the installed version.
 
 import re
 
-from sigmapca_cli.cli.places import groups
+from sigmapca_cli.conf_files import groups
 from sigmapca_cli.config import known_keys, nearest
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.errors import InputError, SigmapcaError
 
 

@@ -47,7 +47,7 @@ def sample_points(overrides: list[str] = OVERRIDES, output: str = OUTPUT, cfg: s
 
 
 def prepare(
-    job: Callable,
+    job: Callable[..., Any],
     default: str,
     overrides: list[str],
     output: str | None,
@@ -76,7 +76,7 @@ def data_of(composed: Any) -> Any:
     return typed.data
 
 
-def write(composed: Any, function: Callable, **options: Any) -> None:
+def write(composed: Any, function: Callable[..., Any], **options: Any) -> None:
     """Prepare the file, and say how to use it."""
     from pathlib import Path
 
@@ -89,7 +89,7 @@ def write(composed: Any, function: Callable, **options: Any) -> None:
 def extract_job(cfg: Any) -> None:
     """What Hydra runs for `extract-patches`."""
     from sigmapca_cli.cli.job import guarded
-    from sigmapca_cli.sources.prepared import extract_patches
+    from sigmapca_cli.sources.preparing import extract_patches
 
     guarded(lambda c: write(c, extract_patches, materialise=bool(os.environ.get(MATERIALISE))), cfg)
 
@@ -97,7 +97,7 @@ def extract_job(cfg: Any) -> None:
 def mix_job(cfg: Any) -> None:
     """What Hydra runs for `mix-signals`."""
     from sigmapca_cli.cli.job import guarded
-    from sigmapca_cli.sources.prepared import mix_signals
+    from sigmapca_cli.sources.preparing import mix_signals
 
     guarded(lambda c: write(c, mix_signals), cfg)
 
@@ -105,6 +105,6 @@ def mix_job(cfg: Any) -> None:
 def sample_job(cfg: Any) -> None:
     """What Hydra runs for `sample-points`."""
     from sigmapca_cli.cli.job import guarded
-    from sigmapca_cli.sources.prepared import sample_points
+    from sigmapca_cli.sources.preparing import sample_points
 
     guarded(lambda c: write(c, sample_points), cfg)

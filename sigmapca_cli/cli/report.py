@@ -1,5 +1,7 @@
 """`sigmapca report RUN_OR_SWEEP…`: one HTML file about runs."""
 
+from pathlib import Path
+
 import typer
 
 
@@ -21,8 +23,6 @@ def report(
     ),
 ) -> None:
     """Write the file and say where it is."""
-    from pathlib import Path
-
     from sigmapca_cli.errors import InputError
 
     # An older report is replaced without asking; data whose name was given by mistake must not be.
@@ -35,10 +35,8 @@ def report(
     print(f"{shortened(path)}  {path.stat().st_size / 1e6:.2f} MB")
 
 
-def default_path(runs: list[str]):
+def default_path(runs: list[str]) -> Path:
     """Beside the run or the sweep; for several of them here."""
-    from pathlib import Path
-
     from sigmapca_cli.runs.find import resolve
 
     if len(runs) > 1:

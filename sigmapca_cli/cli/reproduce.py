@@ -24,6 +24,12 @@ def reproduce(
         metavar="HOW",
         help="stochastic; newton or moments for the models that they know.",
     ),
+    seeds: int = typer.Option(
+        0,
+        "--seeds",
+        min=0,
+        help="Runs of each panel from different seeds; 0: as many as the experiment says.",
+    ),
     write_docs: bool = typer.Option(False, "--write-docs", help="Write docs/reproduction.md as well."),
 ) -> None:
     """Run what is missing, draw, judge, and write outputs/reproduce/."""
@@ -32,4 +38,4 @@ def reproduce(
     if listing:
         command.list_experiments()
         return
-    command.main(list(names or []), everything, data, quick, jobs, recipe, write_docs, solver)
+    command.main(list(names or []), everything, data, quick, jobs, recipe, write_docs, solver, seeds)

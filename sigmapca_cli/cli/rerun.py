@@ -54,7 +54,7 @@ def rerun(
         job.cfg.threads = int(before.attrs.get("threads") or 0) or None
     if "device" not in given and before.attrs.get("device"):
         job.cfg.device = str(before.attrs["device"])
-    from sigmapca_cli.runner.lifecycle import run as train
+    from sigmapca_cli.runner.run import run as train
 
     after = Run.open(train(job))
     # What `evaluate` added or computed again since is no part of what was trained.

@@ -98,7 +98,7 @@ def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int |
 
 def select(
     folder: str | None, where: str | None, sort: str | None, columns: str | None
-) -> tuple[list, list[str]]:
+) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
     from sigmapca_cli.cli.where import condition
     from sigmapca_cli.config import nearest

@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from sigmapca_cli.cli.places import groups
+from sigmapca_cli.conf_files import groups
 
 KNOBS = ("a", "k", "seed", "epochs", "steps", "batch_size", "lr", "init", "device", "threads", "if_exists")
 

@@ -65,6 +65,6 @@ def resume(name: str, changes: list[str]) -> None:
     folder = resolve(name)
     job = stored_job(Run.open(folder), changes)
     job.cfg.run_dir, job.cfg.if_exists = str(folder), "resume"
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     run(job)

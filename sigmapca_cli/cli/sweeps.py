@@ -163,7 +163,7 @@ def planned(overrides: list[str]) -> int:
 def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
     from sigmapca_cli.cli.job import run_job
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
 
     conf, flags = from_snapshots(conf_folder(), flags, folder)
     try:

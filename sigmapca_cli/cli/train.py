@@ -86,6 +86,6 @@ def run_composed(cfg: Any) -> None:
     from sigmapca_cli.job import job_of
 
     job = job_of(cfg)
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     run(job)

@@ -5,7 +5,7 @@ components.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +53,7 @@ def plot_agreement(
 
 
 def plot_rotation(
-    R: ArrayLike, threshold: float = MATCH_THRESHOLD, title: str = "", names: tuple = ("A", "B")
+    R: ArrayLike, threshold: float = MATCH_THRESHOLD, title: str = "", names: tuple[Any, ...] = ("A", "B")
 ) -> Figure:
     """R (k, l) of B = A R, red positive and blue negative; a dot marks every entry with |R_ij| above the
     threshold.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,7 +55,7 @@ def running_mean(value: np.ndarray, window: int) -> np.ndarray:
     return (total[window:] - total[:-window]) / window
 
 
-def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> dict:
+def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> dict[str, Any]:
     found = {}
     for name in names:
         if name not in metrics:

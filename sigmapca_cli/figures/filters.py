@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,7 @@ def grid_columns(k: int) -> int:
     return min(k, 8) if k <= 64 else math.ceil(math.sqrt(k))
 
 
-def _plot_patches(images, sigma, title: str, columns: int | None) -> Figure:
+def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> Figure:
     from matplotlib.patches import Rectangle
 
     # One axes for the whole grid, not one a filter: 64 of them take seconds to draw.
@@ -121,7 +121,12 @@ def format_sigma(value: float) -> str:
 
 
 def _plot_weights(
-    W, sigma, title: str, columns: int | None, numbers: Sequence[int], names: Sequence[str] | None = None
+    W: Any,
+    sigma: Any,
+    title: str,
+    columns: int | None,
+    numbers: Sequence[int],
+    names: Sequence[str] | None = None,
 ) -> Figure:
     p, k = W.shape
     named = names is not None and p <= MOST_NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.atomic import replacing
 from sigmapca_cli.errors import InputError
@@ -76,7 +76,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def tidy(axes) -> None:
+def tidy(axes: Any) -> None:
     """Only the two spines that carry a scale, and small ticks."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)

@@ -1,4 +1,4 @@
-"""The catalogue: one row a method with its equation, where it stands in the paper and what it identifies.
+"""The catalogue: one row for each method with its equation, where it stands in the paper and what it identifies.
 
 Only the standard library is imported, so that the command line is quick. The settings of each method stand in
 `conf/model/<name>.yaml`, and only there. Index 0 gets the largest variance wherever a method orders; NOTATION says
@@ -20,6 +20,7 @@ class Row:
     source: str
     identifies: str
     note: str = ""
+    row: int | None = None  # in the paper's table of its family; None: it is in none
 
 
 NOTATION = {
@@ -41,11 +42,11 @@ SUPER = "super-Gaussian sources; a sub-Gaussian group stays mixed"
 
 
 def _linear(row: int, name: str, equation: str, section: str, identifies: str, note: str = "") -> Row:
-    return Row(name, LINEAR, equation, f"{section}; linear table, row {row}", identifies, note)
+    return Row(name, LINEAR, equation, f"{section}; linear table, row {row}", identifies, note, row)
 
 
 def _nonlinear(row: int, name: str, equation: str, section: str, identifies: str, note: str = "") -> Row:
-    return Row(name, NONLINEAR, equation, f"{section}; nonlinear table, row {row}", identifies, note)
+    return Row(name, NONLINEAR, equation, f"{section}; nonlinear table, row {row}", identifies, note, row)
 
 
 _WEIGHTED = "weighted subspace algorithm"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods import nonlinearities, regularisers
+from sigmapca_cli.methods import nonlinearities, objectives, regularisers, updates  # noqa: F401  objectives register
 from sigmapca_cli.methods.config import choice
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 
@@ -52,6 +52,14 @@ def check(cfg: Any, terms: dict[str, float]) -> tuple[Objective, Objective | Non
             )
         if cfg.sigma.name == "unit":
             raise InputError("sigma=unit: the second layer needs components of unit variance; set sigma=ema")
+    _check_mean(cfg)
+    _check_sweep(cfg, objective)
+    if cfg.model.order == "negentropy":
+        raise InputError(
+            "model.order=negentropy: needs the rows once more; it is for model=fastica and model=picard"
+        )
+    if cfg.model.order == "mixing" and second is None and cfg.model.project != "whiten":
+        raise InputError("model.order=mixing: is for linear ICA; the filters of PCA are their own mixing")
     _check_nonlinearity(cfg, objective)
     _check_sigma(cfg, objective, terms)
     return objective, second
@@ -68,6 +76,11 @@ def _becomes(objective: Objective, option: str, value: str) -> Objective:
 
 def _centred(objective: Objective, cfg: Any) -> Objective:
     centring = cfg.model.centring
+    if centring == "data" and not getattr(cfg.data, "centre", True):
+        raise InputError(
+            "model.centring=data: data.centre=false leaves the rows uncentred; set model.centring=batch, noncentred or "
+            "noncentred_mean"
+        )
     return objective if centring in ("batch", "data") else _becomes(objective, "model.centring", centring)
 
 
@@ -84,6 +97,25 @@ def _ordered(objective: Objective, cfg: Any) -> Objective:
             )
         return objective
     return _becomes(objective, "ordering", name)
+
+
+def _check_mean(cfg: Any) -> None:
+    if cfg.model.mean == "ema" and (cfg.model.centring != "batch" or cfg.model.project != "none"):
+        raise InputError("model.mean=ema: needs model.centring=batch and model.project=none")
+
+
+def _check_sweep(cfg: Any, objective: Objective) -> None:
+    if not cfg.ordering.sweep:
+        return
+    if "mask" not in objective.needs:
+        raise InputError(
+            f"ordering.sweep={cfg.ordering.sweep}: is for nested dropout; set ordering=nested_dropout"
+        )
+    if cfg.constraint.name in ("symmetric", "gram_schmidt"):
+        raise InputError(
+            f"ordering.sweep={cfg.ordering.sweep}: constraint={cfg.constraint.name} moves the frozen columns; set "
+            "constraint=unit_norm or none"
+        )
 
 
 def _check_nonlinearity(cfg: Any, objective: Objective) -> None:

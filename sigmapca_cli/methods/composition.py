@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, regularisers
-from sigmapca_cli.methods.notation import linear_weights, rows, sq
-from sigmapca_cli.methods.objectives import ordering_triangle
+from sigmapca_cli.methods import automatic, regularisers, sweeping
+from sigmapca_cli.methods.notation import linear_weights, rows, sg, sq
+from sigmapca_cli.methods.objectives import ordering_triangle, subspace_form, tied
 from sigmapca_cli.methods.ordering import nested_mask
-
-if TYPE_CHECKING:
-    from sigmapca_cli.methods.method import Method
+from sigmapca_cli.methods.pieces import Pieces
 
 H = Callable[[Tensor], Tensor]
 State = dict[str, Tensor]
 
+NORMS: dict[str, H] = {
+    "spectral": lambda sigma: sigma.amax(-1),
+    "frobenius": lambda sigma: sigma.square().sum(-1).sqrt(),
+    "nuclear": lambda sigma: sigma.sum(-1),
+}
+
 
 def evaluate(
-    method: Method, state: State, leaves: State, x: Tensor, generator: torch.Generator | None
+    method: Pieces, state: State, leaves: State, x: Tensor, generator: torch.Generator | None
 ) -> tuple[Tensor, Tensor | None]:
     """Loss (…) with its graph to `leaves`, and ΔW (…, p, k) where the objective is an update (the loss is then
     what was added to it)."""
@@ -36,6 +40,11 @@ def evaluate(
         return method.h_graph(z, a, method.current_c)[0]
 
     given = {"h": h, "sigma": sigma, "mean": method.share.mean, **numbers(method, state, x, y, generator)}
+    flows = method.model.mean_gradient
+    given["linear"] = subspace_form if method.model.reconstruction == "subspace" else tied
+    given["norm"] = NORMS[method.model.norm]
+    given["inner"] = sg if flows == "none" else same
+    given["outer"] = same if flows == "both" else sg
     value = method.objective.fn(x, W, y, **{name: given[name] for name in method.objective.needs})
     update = value.detach() if method.objective.kind == "update" else None
     loss = y.new_zeros(y.shape[:-2]) if update is not None else value
@@ -45,8 +54,13 @@ def evaluate(
     return loss, update
 
 
+def same(v: Tensor) -> Tensor:
+    """Return v, through which the gradient flows."""
+    return v
+
+
 def numbers(
-    method: Method, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
+    method: Pieces, state: State, x: Tensor, y: Tensor, generator: torch.Generator | None
 ) -> dict[str, Any]:
     """α, β, λ and the mask, those that the objective needs; a sweep's own α and β stand in the state."""
     needs, given = method.objective.needs, {}
@@ -55,17 +69,27 @@ def numbers(
     if "beta" in needs:
         beta = state.get("beta", method.model.beta)
         if isinstance(beta, str):
-            beta = method.model.beta_0 * method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+            size = method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+            beta = state.get("beta_0", method.model.beta_0) * size
         given["beta"] = beta
     if "lam" in needs:
-        given["lam"] = linear_weights(y.shape[-1], method.model.lambda_min, y)
+        given["lam"] = weights(method, y)
     if "mask" in needs:
         k, rho = y.shape[-1], method.ordering.rho
-        given["mask"] = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
+        mask = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
+        given["mask"] = sweeping.widen(mask, state, method.ordering.sweep) if method.sweeps else mask
     return given
 
 
-def added(method: Method, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
+def weights(method: Pieces, y: Tensor) -> Tensor:
+    """Λ: linear (k,), or [E y²/max E y²]sg (…, 1, k) over the batch  (paper, weighted variance maximisation)."""
+    if method.model.weights == "linear":
+        return linear_weights(y.shape[-1], method.model.lambda_min, y)
+    variance = method.share.mean(y.detach().square())
+    return (variance / variance.amax(-1, keepdim=True).clamp_min(1e-30)).clamp_min(method.model.lambda_min)
+
+
+def added(method: Pieces, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) -> Tensor:
     """The regularisers with their weights, the ordering's own term, and σ's L2."""
     total = y.new_zeros(y.shape[:-2])
     constant = sigma.detach()
@@ -85,7 +109,7 @@ def added(method: Method, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) 
     return total
 
 
-def second_layer(method: Method, state: State, V: Tensor, y: Tensor, h: H) -> Tensor:
+def second_layer(method: Pieces, state: State, V: Tensor, y: Tensor, h: H) -> Tensor:
     """The second layer of linear ICA: its objective on x[WΣ⁻¹]sg, with V in the place of W and unit σ."""
     assert method.second is not None
     sigma = rows(state["sigma"])

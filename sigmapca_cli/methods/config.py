@@ -47,17 +47,25 @@ NONLINEARITIES = (
     "identity",
 )
 SIGMAS = ("batch", "ema", "data", "trainable", "unit")
-CONSTRAINTS = ("none", "unit_norm", "symmetric", "gram_schmidt", "weight_norm")
+CONSTRAINTS = ("none", "unit_norm", "symmetric", "gram_schmidt", "weight_norm", "weight_unit_norm")
 ORDERINGS = (
     "none",
     "triangular",
     "weighted_latent",
     "deflation",
     "nested_dropout",
+    "hierarchical",
     "gram_schmidt_regulariser",
 )
 TRIANGLE_FORMS = ("y_z", "z_y", "y_h", "h_y", "h_hs", "hs_h")
 CENTRINGS = ("batch", "data", "noncentred", "noncentred_mean")
+MEAN_GRADIENTS = ("inner", "both", "none")
+MEANS = ("batch", "ema")
+RECONSTRUCTIONS = ("tied", "subspace")
+NORMS = ("spectral", "frobenius", "nuclear")
+WEIGHTS = ("linear", "variances")
+ORDERS = ("filters", "mixing", "negentropy")
+PPCA_ENCODERS = ("unit", "printed")
 
 
 @dataclass
@@ -71,6 +79,17 @@ class ModelConfig:
     objective: str = "main"
     kind: str = "trained"  # trained | direct
     centring: str = "batch"  # batch | data | noncentred | noncentred_mean
+    mean_gradient: str = (
+        "inner"  # noncentred: which μ_y carries gradient: inner (the subtracted one) | both | none
+    )
+    mean: str = "batch"  # with centring=batch: the mean of the batch, or its moving average (sigma.momentum)
+    reconstruction: str = "tied"  # of linear losses: tied, E‖x − xWWᵀ‖², or subspace, E‖x − x[W]sgWᵀ‖²
+    norm: str = "spectral"  # main_scaled_decoder: spectral | frobenius | nuclear norm of Σ
+    weights: str = "linear"  # Λ: linear from 1 to lambda_min, or variances, [E y²/max E y²]sg
+    order: str = (
+        "filters"  # linear ICA, by decreasing std of unit filters | norm of mixing columns | negentropy
+    )
+    ppca_encoder: str = "unit"  # unit: WΣ⁻¹ of unit variance; printed: U(S − λ²)^-½
     project: str = "none"  # none | pca | whiten
     second: str = "none"  # objective of the second rotation V (linear ICA)
     second_constraint: str = "symmetric"
@@ -86,6 +105,13 @@ class ModelConfig:
     def __post_init__(self) -> None:
         choice("model.kind", self.kind, ("trained", "direct"))
         choice("model.centring", self.centring, CENTRINGS)
+        choice("model.mean_gradient", self.mean_gradient, MEAN_GRADIENTS)
+        choice("model.mean", self.mean, MEANS)
+        choice("model.reconstruction", self.reconstruction, RECONSTRUCTIONS)
+        choice("model.norm", self.norm, NORMS)
+        choice("model.weights", self.weights, WEIGHTS)
+        choice("model.order", self.order, ORDERS)
+        choice("model.ppca_encoder", self.ppca_encoder, PPCA_ENCODERS)
         choice("model.project", self.project, ("none", "pca", "whiten"))
         choice("model.second_constraint", self.second_constraint, CONSTRAINTS)
         choice("model.fun", self.fun, ("logcosh", "exp", "cube"))
@@ -167,10 +193,15 @@ class OrderingConfig:
     rho: float = 0.9  # nested dropout: p(j) ∝ ρʲ
     form: str = "y_z"  # triangular: the matrix whose triangle is taken
     weight: float = 1.0  # triangular, gram_schmidt_regulariser
+    sweep: int = 0  # nested dropout: steps after which one more of the first columns is frozen; 0: none ever
 
     def __post_init__(self) -> None:
         choice("ordering", self.name, ORDERINGS)
         choice("ordering.form", self.form, TRIANGLE_FORMS)
         finite("ordering.weight", self.weight)
+        if isinstance(self.sweep, bool) or not isinstance(self.sweep, int) or self.sweep < 0:
+            raise InputError(
+                f"ordering.sweep={self.sweep}: must be a whole number of steps, 0 for no sweeping"
+            )
         if not isinstance(self.rho, (int, float)) or not 0 < self.rho < 1:
             raise InputError(f"ordering.rho={self.rho}: must lie between 0 and 1")

@@ -60,13 +60,17 @@ def weight_norm_gradient(W: Tensor, gradient: Tensor) -> Tensor:
     return (gradient - unit * (unit * gradient).sum(-2, keepdim=True)) / norm
 
 
+PARAMETRISED = {"weight_norm", "weight_unit_norm"}
+"""Constraints whose gradient goes through ŵ = w/‖w‖. With unit_norm as well that is the tangent gradient at ‖w‖ = 1."""
+
 REGISTRY: dict[str, Callable[[Tensor], Tensor]] = {
     "none": none,
     "unit_norm": unit_norm,
     "symmetric": symmetric,
     "gram_schmidt": gram_schmidt,
     "weight_norm": none,
+    "weight_unit_norm": unit_norm,
 }
 
-UNIT_NORM = {"unit_norm", "symmetric", "gram_schmidt", "weight_norm"}
+UNIT_NORM = {"unit_norm", "symmetric", "gram_schmidt", "weight_norm", "weight_unit_norm"}
 """Constraints under which every column has unit norm: only there does a tangent projection make sense."""

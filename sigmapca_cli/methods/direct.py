@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods.solution import Array, Solution, finalise, standardise
+from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, standardise
 from sigmapca_cli.sources.statistics import rank_of
 
 log = logging.getLogger("sigmapca")
@@ -41,6 +41,8 @@ class DirectMethod:
             raise InputError(f"regularisers: {cfg.model.name} has no training loop that they could act on")
         if cfg.ordering.name != "none":
             raise InputError(f"ordering={cfg.ordering.name}: {cfg.model.name} is ordered by variance already")
+        if cfg.model.order != "filters" and name not in ("fastica", "picard"):
+            raise InputError(f"model.order={cfg.model.order}: is for linear ICA, not for {cfg.model.name}")
         if name == "picard":
             _picard()
         return cls(cfg.model.name, cfg.model, ALGORITHMS[name])
@@ -84,8 +86,9 @@ def pca_svd(cfg: Any, source: Any) -> Solution:
 def ppca(cfg: Any, source: Any) -> Solution:
     """Maximum likelihood of x = yA + λε (paper, probabilistic PCA; Tipping and Bishop 1999), in closed form.
 
-    λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table
-    has it.
+    λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table has it, or
+    with model.ppca_encoder=printed the B = A⁻¹ = W(max(0, Λ − λ²I))^-½ of its text: xB has variance Λ/(Λ − λ²) then,
+    more than 1. A component that is no larger than the noise becomes 0.
     """
     _, C = source.covariance()
     W, kept, values, rank = leading(source, cfg.k)
@@ -93,6 +96,10 @@ def ppca(cfg: Any, source: Any) -> Solution:
     noise = float(left.mean()) if left.size else 0.0
     solution = finalise(W, C)
     loadings = np.sqrt(np.clip(kept - noise, 0, None))[:, None] * solution.W.T
+    if cfg.model.ppca_encoder == "printed":
+        size = np.linalg.norm(loadings, axis=1)
+        solution.encoder = np.where(size > 0, solution.W / np.where(size > 0, size, 1.0), 0.0)
+        solution.decoder = np.asarray(np.linalg.pinv(solution.encoder), np.float64)
     solution.extra.update(noise_variance=noise, loadings=loadings, rank=rank, converged=True)
     return solution
 
@@ -171,7 +178,8 @@ def fastica(cfg: Any, source: Any) -> Solution:
         model.fit(Z)
     converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
     _say_if_not(converged, "fastica", cfg.model.max_iter)
-    return _unmixing(P @ model.components_.T, C, {"converged": converged, "iterations": int(model.n_iter_)})
+    facts = {"converged": converged, "iterations": int(model.n_iter_)}
+    return _unmixing(P @ model.components_.T, C, facts, ranking(cfg.model.order, P, Z))
 
 
 def picard(cfg: Any, source: Any) -> Solution:
@@ -193,7 +201,8 @@ def picard(cfg: Any, source: Any) -> Solution:
     gradient = _relative_gradient(Y)
     converged = bool(gradient < 10 * cfg.model.tolerance)
     _say_if_not(converged, "picard", cfg.model.max_iter)
-    return _unmixing(P @ V.T, C, {"converged": converged, "gradient_norm": gradient})
+    facts = {"converged": converged, "gradient_norm": gradient}
+    return _unmixing(P @ V.T, C, facts, ranking(cfg.model.order, P, Z))
 
 
 def _relative_gradient(Y: Array) -> float:
@@ -215,11 +224,32 @@ def _unit(B: Array) -> Array:
     return B / np.linalg.norm(B, axis=0)
 
 
-def _unmixing(B: Array, C: Array, extra: dict[str, Any]) -> Solution:
-    """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA
-    ordering).
+def _unmixing(
+    B: Array, C: Array, extra: dict[str, Any], rank: Callable[[Array], Array] | None = None
+) -> Solution:
+    """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA ordering).
+
+    `rank` orders them by something else, see `ranking`.
     """
-    return finalise(_unit(standardise(B, C)), C, extra=extra)
+    return finalise(_unit(standardise(B, C)), C, extra=extra, rank=rank)
+
+
+def ranking(order: str, P: Array, Z: Array) -> Callable[[Array], Array] | None:
+    """What ICA's components are ordered by (paper, ICA ordering): None for the std of unit-norm filters.
+
+    mixing: norm of the mixing columns. negentropy: (E log cosh z − E log cosh n)² of the rows Z (n, k) = xP.
+    """
+    if order == "filters":
+        return None
+    if order == "mixing":
+        return mixing_norms
+    return lambda encoder: negentropy(Z @ (np.linalg.pinv(P) @ encoder))
+
+
+def negentropy(z: Array) -> Array:
+    """(E log cosh z − E log cosh n)² of columns of unit variance (n, k), n standard normal; as `evaluation.metrics`."""
+    size = np.abs(z)
+    return np.asarray(((size + np.log1p(np.exp(-2 * size)) - np.log(2)).mean(0) - 0.37456720749143807) ** 2)
 
 
 def _say_if_not(converged: bool, name: str, iterations: int) -> None:

@@ -4,23 +4,20 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities
+from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, sweeping
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
-from sigmapca_cli.methods.registry import Objective
-from sigmapca_cli.methods.share import WHOLE, Share
-from sigmapca_cli.methods.solution import Solution, deviations, finalise
+from sigmapca_cli.methods.pieces import Pieces, State
+from sigmapca_cli.methods.solution import Solution, deviations, finalise, mixing_norms
 
-State = dict[str, Tensor]
 Gradients = dict[str, Tensor]
 
 SMALLEST_SIGMA = 1e-3
@@ -31,48 +28,10 @@ SMALLEST_A = 1e-2
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Pieces):
     """A trained method. Tensors may carry leading dimensions, one for a sweep of runs; each run's
     gradient is its own.
     """
-
-    name: str
-    model: Any
-    objective: Objective
-    second: Objective | None
-    nonlinearity: Any
-    sigma: Any
-    constraint: str
-    ordering: Any
-    terms: dict[str, float]
-    kind: str = "trained"
-    h_value: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
-    h_graph: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
-    share: Share = field(default=WHOLE, repr=False)
-
-    # ---- names in the state ----
-
-    @property
-    def trained(self) -> str:
-        """The matrix the objective acts on: W, or V when PCA or whitening stands in front."""
-        return "W" if self.model.project == "none" else "V"
-
-    @property
-    def has_loss(self) -> bool:
-        """Whether there is a loss to report; the paper gives some methods as an update only."""
-        return self.objective.kind == "loss"
-
-    @property
-    def trains_sigma(self) -> bool:
-        return self.sigma.name == "trainable"
-
-    @property
-    def trains_a(self) -> bool:
-        return bool(self.nonlinearity.name == "trainable_scaled_tanh")
-
-    @property
-    def automatic_a(self) -> bool:
-        return bool(self.nonlinearity.a == "auto")
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -115,7 +74,11 @@ class Method:
             if self.second:
                 # The components of the second layer are others, and follow their own statistic.
                 state.update({f"V.{n}": v for n, v in automatic.start(state["sigma"]).items()})
+        if self.model.mean == "ema":
+            state["mean"] = torch.zeros_like(W0[..., :, 0])
         self.constrain(state)
+        if self.sweeps:
+            state.update(sweeping.start(state[self.trained]))
         return state
 
     def begin_epoch(self, state: State, covariance: Tensor | np.ndarray) -> None:
@@ -178,14 +141,18 @@ class Method:
                 loss, grads = self._by_hand(state, x, buffers)
         else:
             loss, grads = self._by_autograd(state, x, generator)
-        if self.constraint == "weight_norm":
+        if self.constraint in constraints.PARAMETRISED:
             grads[self.trained] = constraints.weight_norm_gradient(state[self.trained], grads[self.trained])
+        if self.sweeps:
+            W, every = state[self.trained], self.ordering.sweep
+            grads[self.trained] = sweeping.advance_(state, W, grads[self.trained], every)
         return self.share.combine(loss, grads)
 
     @property
     def closed(self) -> bool:
         """Whether the gradient by hand covers this composition: the main loss and nothing else."""
         plain = self.objective.name == "main" and not self.terms and self.second is None
+        plain = plain and self.model.mean == "batch" and not self.sweeps
         return plain and self.ordering.name == "none" and not (self.trains_sigma or self.trains_a)
 
     def _by_hand(
@@ -206,7 +173,12 @@ class Method:
     def _by_autograd(
         self, state: State, x: Tensor, generator: torch.Generator | None
     ) -> tuple[Tensor, Gradients]:
-        if self.model.centring == "batch":
+        if self.model.mean == "ema":
+            # μ ← m·μ + (1 − m)·x̄ (paper, EMA); the start at zero is ours.
+            momentum = self.sigma.momentum
+            state["mean"].mul_(momentum).add_(self.share.mean(x).squeeze(-2), alpha=1 - momentum)
+            x = x - rows(state["mean"])
+        elif self.model.centring == "batch":
             x = x - x.mean(-2, keepdim=True)
         leaves = {name: state[name].detach().clone().requires_grad_() for name in self.parameters}
         # weight_norm's Jacobian is applied by hand to the gradient of the effective filters.
@@ -224,44 +196,6 @@ class Method:
             loss = torch.full_like(loss, torch.nan)
         return loss, grads
 
-    # ---- σ, a, c at this step ----
-
-    def current_sigma(self, state: State, y: Tensor, centred: bool = False) -> Tensor:
-        """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
-        rule, centred = self.sigma.name, centred or self.share.centred
-        if rule == "batch":
-            state["sigma"].copy_(self.root(sigma_rules.batch_variance(y, centred, self.share)))
-        elif rule == "ema":
-            momentum = self.sigma.momentum
-            variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred, self.share)
-            state["sigma"].copy_(self.root(variance))
-        return state["sigma"]
-
-    def root(self, variance: Tensor) -> Tensor:
-        """σ from a variance: √(v + ε), or √(v(1 + ε)) where ε is relative."""
-        factor, added = self.sigma.grown
-        return (variance * factor + added).sqrt()
-
-    def current_a(self, state: State, z: Tensor) -> Any:
-        """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
-        if self.automatic_a and not self.trains_a:
-            automatic.advance_(state, z, self.sigma.momentum, self.share)
-        if "a" in state:
-            return rows(state["a"])
-        return 1.0 if isinstance(self.nonlinearity.a, str) else self.nonlinearity.a
-
-    @property
-    def current_c(self) -> Any:
-        c = self.nonlinearity.c
-        if c != "adaptive":
-            return c
-        return None if self.share is WHOLE else self._adaptive_c
-
-    def _adaptive_c(self, t: Tensor) -> Tensor:
-        """c = 1/std(t) over the whole batch."""
-        variance = sigma_rules.batch_variance(t, share=self.share)
-        return rows(1 / variance.sqrt().clamp_min(1e-12))
-
     # ---- after a step, and at the end ----
 
     def constrain(self, state: State) -> None:
@@ -270,6 +204,8 @@ class Method:
             fn = constraints.REGISTRY[self.constraint]
             if fn is not constraints.none:
                 state[self.trained].copy_(fn(state[self.trained]))
+            if "held" in state:
+                sweeping.hold_(state, state[self.trained], self.ordering.sweep)
             if self.second:
                 state["V"].copy_(constraints.REGISTRY[self.model.second_constraint](state["V"]))
             if self.trains_sigma:
@@ -286,6 +222,8 @@ class Method:
         # One number a component, in the order of training: they are sorted with the components.
         each = {"a": values["a"]} if "a" in values and values["a"].ndim else {}
         each |= {"trained_sigma": values["sigma"]} if self.trains_sigma else {}
+        if self.ordering.name != "none" and self.second is None:
+            each["index"] = np.arange(values[self.trained].shape[-1], dtype=np.float64)
         if self.trained == "W":
             W = self.effective(state["W"].detach()).cpu().numpy()
             if self.second is None:
@@ -294,12 +232,14 @@ class Method:
             by_sigma = np.argsort(-deviations(W.astype(np.float64), C), kind="stable")
             extra = {"trained_sigma": each.pop("trained_sigma")[by_sigma]} if self.trains_sigma else {}
             each |= {"a": values["V.a"]} if "V.a" in values else {}
-            return finalise(W, C, values["V"], extra=extra, each=each)
+            rank = mixing_norms if self.model.order == "mixing" else None
+            return finalise(W, C, values["V"], extra=extra, each=each, rank=rank)
+        rank = mixing_norms if self.model.order == "mixing" else None
         V = self.effective(state["V"].detach()).cpu().numpy()
         if self.model.project == "pca":
             # finalise takes B = WΣ⁻¹V; here y = xEV, so the std goes into V.
             V = deviations(values["W"], C)[:, None] * V
-        return finalise(values["W"], C, V, each=each)
+        return finalise(values["W"], C, V, each=each, rank=rank)
 
 
 def build(cfg: Any) -> Any:

@@ -4,6 +4,7 @@ inverse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,11 +52,17 @@ def standardise(B: Array, C: Array) -> Array:
     return np.where(alive, B / np.where(alive, sigma, 1.0), 0.0)
 
 
+def mixing_norms(encoder: Array) -> Array:
+    """Norms (k,) of the columns of the mixing matrix, the rows of the encoder's left inverse  (paper, ICA ordering)."""
+    return np.asarray(np.linalg.norm(np.linalg.pinv(encoder), axis=1), np.float64)
+
+
 def finalise(
     W: Any,
     C: Any,
     V: Any = None,
     order: bool = True,
+    rank: Callable[[Array], Array] | None = None,
     extra: dict[str, Any] | None = None,
     each: dict[str, Array] | None = None,
 ) -> Solution:
@@ -63,8 +70,9 @@ def finalise(
 
     Filters by decreasing σ, signs fixed. With a rotation V (k, k), B = WΣ⁻¹V: its columns are ordered by
     the std of their projection after normalising them to unit norm (paper, ordering of ICA components),
-    and V is permuted and signed with them. The norms of W are kept as they were trained. `each` holds further
-    values (k,) of one a component, such as a, which are sorted with the components and added to `extra`.
+    and V is permuted and signed with them. `rank` orders by another number of each component, the largest first:
+    a function of the encoder (p, k) of unit variance. The norms of W are kept as they were trained. `each` holds
+    further values (k,) of one a component, such as a, which are sorted with the components and added to `extra`.
     """
     W, C = np.array(W, np.float64), np.asarray(C, np.float64)
     sigma = deviations(W, C)
@@ -72,11 +80,15 @@ def finalise(
     signs = signed(W[:, by_sigma])
     W, sigma = W[:, by_sigma] * signs, sigma[by_sigma]
     encoder, sorting = standardise(W, C), by_sigma
+    if V is None and rank is not None:
+        again = np.argsort(-rank(encoder), kind="stable")
+        W, sigma, encoder, sorting = W[:, again], sigma[again], encoder[:, again], by_sigma[again]
     if V is not None:
         V = np.array(V, np.float64)[by_sigma] * signs[:, None]
         encoder = encoder @ V
         norm = np.linalg.norm(encoder, axis=0)
         spread = deviations(encoder / np.where(norm > 0, norm, 1.0), C)
+        spread = spread if rank is None else rank(standardise(encoder, C))
         by_spread = np.argsort(-spread, kind="stable") if order else np.arange(V.shape[1])
         flips = signed(encoder[:, by_spread])
         V, encoder = V[:, by_spread] * flips, standardise(encoder[:, by_spread] * flips, C)

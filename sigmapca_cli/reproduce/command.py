@@ -10,10 +10,12 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import cores, refuse_several
 from sigmapca_cli.reproduce import document, page
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, count
+from sigmapca_cli.reproduce.judge import SOLVERS as NAMES
+from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
-from sigmapca_cli.reproduce.verdicts import SOLVERS as NAMES
-from sigmapca_cli.reproduce.verdicts import conclude, folder_of, held
+from sigmapca_cli.reproduce.verdicts import conclude, folder_of
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.runs.folders import outputs_root
 
@@ -23,7 +25,12 @@ SOLVERS = ("stochastic", "newton", "moments")
 
 
 def settings(
-    recipe: str, data: str | None, quick: bool, extra: tuple[str, ...] = (), solver: str = "stochastic"
+    recipe: str,
+    data: str | None,
+    quick: bool,
+    extra: tuple[str, ...] = (),
+    solver: str = "stochastic",
+    seeds: int = 0,
 ) -> list[Setting]:
     """One setting a recipe; a quick look needs no download, so it is on the photographs unless told otherwise."""
     choice("--recipe", recipe, RECIPES)
@@ -35,7 +42,7 @@ def settings(
             f"--recipe {recipe}: the paper's recipe is a way to train; --solver {solver} trains nothing"
         )
     recipes = ("default", "paper") if recipe == "both" else (recipe,)
-    return [Setting(name, data, quick, extra, solver) for name in recipes]
+    return [Setting(name, data, quick, extra, solver, seeds) for name in recipes]
 
 
 def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path) -> None:
@@ -43,19 +50,27 @@ def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path)
     check_data(chosen, setting)
     began = time.monotonic()
     with crew(jobs) as each:
-        planned = plan_all(each, [task for experiment in chosen for task in tasks(experiment, setting)])
-        if setting.solver != "stochastic":
-            chosen, planned = solvable(chosen, planned, setting.solver)
-        outcomes: dict[Task, Outcome] = {}
         waiting = {experiment: tasks(experiment, setting) for experiment in chosen}
+        planned = plan_all(each, [task for own in waiting.values() for task in own])
+        if setting.solver != "stochastic":
+            waiting, planned = solvable(waiting, planned, setting.solver)
+        outcomes: dict[Task, Outcome] = {}
+        conclude_ready(waiting, outcomes, setting, root)
         for found in each(perform, units(planned)):
             for outcome in found:
                 outcomes[outcome.task] = outcome
                 tell(outcome, len(outcomes), len(planned))
-            for experiment in [e for e, own in waiting.items() if outcomes.keys() >= set(own)]:
-                conclude_one(experiment, setting, [outcomes[task] for task in waiting.pop(experiment)], root)
+            conclude_ready(waiting, outcomes, setting, root)
     failed = sum(bool(outcome.problem) for outcome in outcomes.values())
     print(f"{len(outcomes)} runs, {failed} failed, {time.monotonic() - began:.0f} s")
+
+
+def conclude_ready(
+    waiting: dict[Experiment, list[Task]], outcomes: dict[Task, Outcome], setting: Setting, root: Path
+) -> None:
+    """Judge and draw the experiments all of whose runs are there, and take them off the list."""
+    for experiment in [e for e, own in waiting.items() if outcomes.keys() >= set(own)]:
+        conclude_one(experiment, setting, [outcomes[task] for task in waiting.pop(experiment)], root)
 
 
 def plan_all(each: Each, work: list[Task]) -> list[Planned]:
@@ -73,16 +88,24 @@ def tell(outcome: Outcome, done: int, of: int) -> None:
 
 
 def solvable(
-    chosen: list[Experiment], planned: list[Planned], solver: str
-) -> tuple[list[Experiment], list[Planned]]:
-    """The experiments in which the solver has something to solve, and their runs."""
+    waiting: dict[Experiment, list[Task]], planned: list[Planned], solver: str
+) -> tuple[dict[Experiment, list[Task]], list[Planned]]:
+    """The experiments in which the solver has something to solve, with the runs that need no training."""
+
+    def trained(one: Planned) -> bool:
+        return (
+            one.job is not None and one.job.cfg.model.kind != "direct" and one.job.cfg.solver.name != solver
+        )
+
     names = {one.tasks[0].experiment for one in planned if one.job and one.job.cfg.solver.name == solver}
-    for experiment in chosen:
+    kept = [one for one in planned if one.tasks[0].experiment in names and not trained(one)]
+    made = {one.tasks[0] for one in kept}
+    for experiment in waiting:
         if experiment.name not in names:
             print(f"{experiment.name:<26} left out: {NAMES[solver]} knows none of its models")
     return (
-        [experiment for experiment in chosen if experiment.name in names],
-        [one for one in planned if one.tasks[0].experiment in names],
+        {e: [task for task in own if task in made] for e, own in waiting.items() if e.name in names},
+        kept,
     )
 
 
@@ -90,7 +113,7 @@ def check_data(chosen: list[Experiment], setting: Setting) -> None:
     """Build the images once before all runs: one download, or one error, not one a run."""
     from sigmapca_cli.sources import build
 
-    first = next((e for e in chosen if e.images), None)
+    first = next((e for e in chosen if e.images and e.panels), None)
     if first is not None:
         panel = next(panel for panel in first.panels if not panel.mnist)
         build(job(Task(first.name, panel.key, tuple(first.overrides(panel, setting)))).cfg.data)
@@ -100,10 +123,11 @@ def conclude_one(experiment: Experiment, setting: Setting, outcomes: list[Outcom
     """Judge and draw an experiment, and say how many claims held."""
     with quiet():
         verdicts = conclude(experiment, setting, outcomes, root)
-    yes, no, unknown = held(verdicts)
-    rest = f", {unknown} not measured" if unknown else ""
+    found = count([verdict for verdict in verdicts if not verdict["ours"]])
+    rest = "".join(f", {found[name]} {name}" for name in (UNDECIDED, NOT_MEASURED) if found[name])
     figure = folder_of(root, experiment.name, setting.way) / "figure.png"
-    print(f"{experiment.name:<26} {yes} of {yes + no} claims held{rest}  {short(str(figure))}", flush=True)
+    share = f"{found[HELD]} of {found[HELD] + found[NOT_HELD] + found[UNDECIDED]} claims held"
+    print(f"{experiment.name:<26} {share}{rest}  {short(str(figure))}", flush=True)
 
 
 def main(
@@ -115,6 +139,7 @@ def main(
     recipe: str,
     docs: bool,
     solver: str,
+    seeds: int = 0,
 ) -> None:
     """What the command does."""
     refuse_several("reproduce", "start it without torchrun; --jobs N runs N processes")
@@ -124,7 +149,7 @@ def main(
         raise InputError("name an experiment (--list shows them), or give --all")
     root = outputs_root(None) / "reproduce"
     chosen = list(EXPERIMENTS.values()) if everything else pick(names)
-    asked = settings(recipe, data, quick, solver=solver)
+    asked = settings(recipe, data, quick, solver=solver, seeds=seeds)
     for setting in asked if chosen else []:
         reproduce(chosen, setting, jobs or cores(), root)
     print(f"summary: {short(str(page.write_page(root)))}")
@@ -136,4 +161,5 @@ def main(
 def list_experiments() -> None:
     """One line an experiment."""
     for name, experiment in EXPERIMENTS.items():
-        print(f"{name:<26} {experiment.title} ({len(experiment.panels)} runs)")
+        runs = len(experiment.runs(Setting()))
+        print(f"{name:<26} {experiment.title} ({runs} runs)")

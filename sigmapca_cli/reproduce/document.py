@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, state
 from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import (
-    MARKS,
     WAYS,
     Report,
     Reports,
+    asked,
     convergence,
     differences,
     mark,
     names,
-    number,
+    of_the_paper,
+    our_own,
     sentence,
+    spread,
     ways,
 )
-from sigmapca_cli.reproduce.verdicts import SOLVERS, read_reports, write
+from sigmapca_cli.reproduce.verdicts import read_reports, write
 
 
 def write_docs(root: Path, path: Path) -> None:
@@ -34,8 +37,12 @@ def markdown(reports: Reports) -> str:
         "Written by `sigmapca reproduce --all --write-docs`; not to be edited by hand. Each table's command makes "
         "the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
         "Our recipe is `--recipe default`, the authors' own `--recipe paper`; `--solver newton` and `--solver moments` "
-        "take our recipe and solve the models that these [solvers](solver.md) know instead of training them; "
-        "experiments that have none of these are left out.",
+        "take our recipe and solve the models that these [solvers](solver.md) know; a claim counts as theirs only if "
+        "they made the runs that it is about.",
+        "A claim **held** where the spread over all seeds fulfils what was asked for, **not held** where none of it "
+        "does, and is **undecided** where the threshold lies within it. The spread goes from the least to the greatest "
+        "value, and at least one standard deviation on either side of the mean. Claims that the paper does not make "
+        "are listed apart.",
         "\n".join(f"* {sentence(reports, way)}" for way in ways(reports)),
     ]
     if different := differences(reports):
@@ -56,24 +63,23 @@ def decided(reports: Reports, different: list) -> str:
 
 def experiment(report: Report, way: str) -> str:
     """One table of verdicts with its command."""
-    rows = [
-        [
-            v["claim"],
-            v["measure"],
-            f"{v['relation']} {v['threshold']:g}",
-            number(v["value"]),
-            MARKS[v["held"]] + (f": {v['note']}" if v.get("note") else ""),
-        ]
-        for v in report["verdicts"]
-    ]
     parts = [
         f"## {report['experiment']} ({WAYS[way]})",
         f"{report['title']}. {report['caption']}",
         f"    {report['command']}",
         *([convergence([report])] if way in SOLVERS else []),
-        table(["claim", "measure", "threshold", "value", ""], rows),
     ]
+    if verdicts := of_the_paper(report):
+        parts.append(judged(verdicts))
+    if verdicts := our_own(report):
+        parts += ["Not claimed by the paper:", judged(verdicts)]
     return "\n\n".join(parts)
+
+
+def judged(verdicts: list[Verdict]) -> str:
+    """One row a claim."""
+    rows = [[v["claim"], v["measure"], asked(v), spread(v), state(v)] for v in verdicts]
+    return table(["claim", "measure", "asked for", "value", ""], rows)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -193,4 +193,4 @@ def grid_of(columns: int, width: float = 2.6, words: float = 0.42) -> Callable[[
 
 def shown_panels(results: Results) -> list[Panel]:
     """The panels of the figure."""
-    return [panel for panel in results.experiment.panels if panel.shown]
+    return [panel for panel in results.panels if panel.shown]

@@ -55,7 +55,7 @@ def perform(unit: list[Planned]) -> list[Outcome]:
 
 def alone(one: Planned) -> tuple[str, str]:
     """(folder, problem) of one run."""
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     if one.job is None:
         return "", one.problem

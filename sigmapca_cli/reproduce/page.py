@@ -18,9 +18,10 @@ from sigmapca_cli.report.page import (
     Verdict,
     Verdicts,
 )
+from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, SOLVERS, UNDECIDED, count, state
 from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import (
-    MARKS,
+    HOLDS,
     WAYS,
     Report,
     Reports,
@@ -29,11 +30,14 @@ from sigmapca_cli.reproduce.summary import (
     differences,
     mark,
     names,
-    number,
+    of_the_paper,
+    our_own,
     sentence,
+    spread,
     ways,
 )
-from sigmapca_cli.reproduce.verdicts import SOLVERS, folder_of, held, read_reports
+from sigmapca_cli.reproduce.summary import share as in_words
+from sigmapca_cli.reproduce.verdicts import folder_of, read_reports
 
 
 def write_page(root: Path) -> Path:
@@ -69,15 +73,15 @@ def share(report: Report | None) -> Cell:
     """3 of 4, the darker the more of them held."""
     if report is None:
         return Cell("–")
-    yes, no, unknown = held(report["verdicts"])
-    part = yes / (yes + no) if yes + no else 0.0
-    notes = [*([f"{unknown} not measured"] if unknown else []), *(["quick"] if report["quick"] else [])]
-    return Cell(f"{yes} of {yes + no}" + (f" ({', '.join(notes)})" if notes else ""), part, tint=part)
+    found = count(of_the_paper(report))
+    tried = found[HELD] + found[NOT_HELD] + found[UNDECIDED]
+    part = found[HELD] / tried if tried else 0.0
+    return Cell(in_words(found) + (" (quick)" if report["quick"] else ""), part, tint=part)
 
 
 def cell(verdict: dict[str, Any] | None) -> Cell:
     """Held or not, sorted by that."""
-    return Cell("–") if verdict is None else Cell(mark(verdict), float(verdict["held"] or 0))
+    return Cell("–") if verdict is None else Cell(mark(verdict), float(state(verdict) == HELD))
 
 
 def experiment(name: str, reports: Reports, root: Path) -> list[Any]:
@@ -86,9 +90,8 @@ def experiment(name: str, reports: Reports, root: Path) -> list[Any]:
     first = next(iter(found.values()))
     blocks: list[Any] = [Text(f"{first['title']}. {first['caption']}")]
     for way, report in found.items():
-        yes, no, _ = held(report["verdicts"])
         quick = " in a quick look" if report["quick"] else ""
-        words = f"With {WAYS[way]}: {yes} of {yes + no} claims held{quick}"
+        words = f"With {WAYS[way]}: {in_words(count(of_the_paper(report)))}{quick}"
         blocks.append(
             Details(words, one_way(report, folder_of(root, name, way), way), f"{name}-{way}", opened=True)
         )
@@ -98,7 +101,9 @@ def experiment(name: str, reports: Reports, root: Path) -> list[Any]:
 def one_way(report: Report, folder: Path, way: str) -> list[Any]:
     """Figure, verdicts, and the command that makes both."""
     picture = folder / "figure.png"
-    said: list[Any] = [Verdicts([verdict(v) for v in report["verdicts"]])]
+    said: list[Any] = [Verdicts([verdict(v) for v in of_the_paper(report)])]
+    if own := our_own(report):
+        said += [Text("Not claimed by the paper:"), Verdicts([verdict(v) for v in own])]
     if way in SOLVERS:
         said.append(Text(convergence([report])))
     shown = [Picture.from_file(picture, report["title"])] if picture.exists() else []
@@ -107,5 +112,5 @@ def one_way(report: Report, folder: Path, way: str) -> list[Any]:
 
 def verdict(found: dict[str, Any]) -> Verdict:
     """The claim, what was measured, and what was asked for."""
-    detail = f"{found['measure']}: {number(found['value'])}, asked for {asked(found)}"
-    return Verdict(found["claim"], found["held"], MARKS[found["held"]], detail)
+    detail = f"{found['measure']}: {spread(found)}, asked for {asked(found)}"
+    return Verdict(found["claim"], HOLDS[state(found)], state(found), detail)

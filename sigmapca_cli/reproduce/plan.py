@@ -1,27 +1,13 @@
-"""What an experiment is made of: panels (what is run), claims (what is judged), and how its figure is drawn."""
+"""What is run: panels, how often, and the settings that apply to all of them."""
 
 from __future__ import annotations
 
-import operator
-import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sigmapca_cli.reproduce.results import Results
-
-RELATIONS: dict[str, Callable[[float, float], bool]] = {
-    "≥": operator.ge,
-    "≤": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 QUICK_IMAGES = 80
 # Half a million rows to scikit-learn's own tolerance, not to ours: the last digits take most of the time.
 FASTICA = ("model=fastica", "model.tolerance=1e-4", "model.max_iter=200")
+EIGENVECTORS = "model=pca_svd"
 
 
 @dataclass(frozen=True)
@@ -33,6 +19,7 @@ class Setting:
     quick: bool = False
     extra: tuple[str, ...] = ()  # further overrides of every run; tests make runs tiny with them
     solver: str = "stochastic"  # stochastic | newton | moments, for the models that these solvers know
+    seeds: int = 0  # runs of each panel from different seeds; 0: as many as the experiment says
 
     @property
     def way(self) -> str:
@@ -44,62 +31,38 @@ class Setting:
         """Whether losses can be compared with those of the authors' own runs: their recipe on their images."""
         return self.recipe == "paper" and self.data == "cifar10" and not self.quick and not self.extra
 
+    def repetitions(self, usual: int) -> int:
+        """Return how often each panel is run: once in a quick look, and by a solver, which draws nothing."""
+        if self.solver != "stochastic":
+            return 1
+        return self.seeds or (1 if self.quick else usual)
+
 
 @dataclass(frozen=True)
 class Panel:
-    """One run: `key` names it in claims, `overrides` are put on top of `experiment=NAME`."""
+    """One run, or several from different seeds: `key` names it in claims, `overrides` follow `experiment=NAME`."""
 
     key: str
     caption: str
     overrides: tuple[str, ...] = ()
     shown: bool = True  # False: run for a claim only
     mnist: bool = False  # on MNIST, whatever the other panels are on
-    recorded: bool = False  # run only where losses are compared with those of the authors' own runs
+    once: bool = False  # in no claim: one seed is enough for the figure
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is run from several seeds. An eigendecomposition draws nothing."""
+        return EIGENVECTORS not in self.overrides and not self.once
+
+    def seed(self, repetition: int) -> str:
+        """Return the override that sets the seed of a repetition; halves count on in twos, so that no two share one."""
+        given = next((int(o.removeprefix("seed=")) for o in self.overrides if o.startswith("seed=")), None)
+        return f"seed={repetition if given is None else given + 2 * repetition}"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One claim of the paper: it holds where `value RELATION threshold`."""
-
-    text: str
-    measure: str
-    relation: str
-    threshold: float
-    value: Callable[[Results], float]
-    recorded: bool = False  # a loss of the authors' own runs: judged with their recipe and images only
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A figure or table of the paper."""
-
-    name: str
-    title: str
-    caption: str
-    panels: tuple[Panel, ...]
-    claims: tuple[Claim, ...]
-    draw: Callable[[Results], Figure]
-    images: bool = True  # its panels are on image patches, so that --data and --quick apply
-    # Overrides of recipe=default, where the experiment file holds the authors' own; and of a quick look.
-    ours: tuple[str, ...] = ()
-    quick: tuple[str, ...] = ()
-
-    def runs(self, setting: Setting) -> list[Panel]:
-        """The panels that a setting asks for."""
-        return [panel for panel in self.panels if setting.faithful or not panel.recorded]
-
-    def overrides(self, panel: Panel, setting: Setting) -> list[str]:
-        """What `sigmapca train` is given for a panel."""
-        found = [f"experiment={self.name}", f"recipe={setting.recipe}"]
-        if setting.recipe == "default":
-            found += self.ours
-        if self.images:
-            found += [*images(panel, setting), *(self.quick if setting.quick else ())]
-        return [*found, *panel.overrides, *setting.extra]
-
-    def command(self, panel: Panel, setting: Setting) -> str:
-        """The command that runs one panel alone."""
-        return shlex.join(["sigmapca", "train", *self.overrides(panel, setting)])
+def name_of(key: str, repetition: int) -> str:
+    """Return the name of one run of a panel: its key, with the number of the repetition from the second one on."""
+    return key if repetition == 0 else f"{key}@{repetition}"
 
 
 def images(panel: Panel, setting: Setting) -> list[str]:
@@ -117,10 +80,22 @@ def images(panel: Panel, setting: Setting) -> list[str]:
     return found
 
 
-def halves(key: str, *overrides: str) -> tuple[Panel, Panel]:
+def halves(key: str, *overrides: str, once: bool = False) -> tuple[Panel, Panel]:
     """Two runs on disjoint halves of the images from different random numbers, as many steps as a whole run."""
     longer = () if any(o.startswith("epochs=") for o in overrides) else ("epochs=6",)
     return (
-        Panel(f"{key}/even", f"{key}, even images", (*overrides, *longer, "data.half=even", "seed=1"), False),
-        Panel(f"{key}/odd", f"{key}, odd images", (*overrides, *longer, "data.half=odd", "seed=2"), False),
+        Panel(
+            f"{key}/even",
+            f"{key}, even images",
+            (*overrides, *longer, "data.half=even", "seed=1"),
+            False,
+            once=once,
+        ),
+        Panel(
+            f"{key}/odd",
+            f"{key}, odd images",
+            (*overrides, *longer, "data.half=odd", "seed=2"),
+            False,
+            once=once,
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sigmapca_cli.config import nearest
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables
-from sigmapca_cli.reproduce.plan import Experiment
+from sigmapca_cli.reproduce.experiment import Experiment
 
 ORDER = (
     "cifar-filters", "signals-orthogonal", "signals-non-orthogonal", "signals-same-variance",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.metrics import correlations, match
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
 from sigmapca_cli.runs.read import Run
 
 Array = NDArray[np.float64]
@@ -22,32 +23,67 @@ class Missing(Exception):
 
 
 class Results:
-    """Runs by the key of their panel. Asking for one that failed raises `Missing` with the reason."""
+    """Runs by their names, seen at one repetition. Asking for one that failed raises `Missing` with the reason."""
 
     def __init__(
-        self, experiment: Experiment, setting: Setting, runs: Mapping[str, Run], problems: Mapping[str, str]
+        self,
+        panels: Sequence[Panel],
+        setting: Setting,
+        runs: Mapping[str, Run],
+        problems: Mapping[str, str],
+        repetitions: int = 1,
     ) -> None:
-        self.experiment, self.setting = experiment, setting
+        self.panels, self.setting, self.repetitions = tuple(panels), setting, repetitions
         self.runs, self.problems = dict(runs), dict(problems)
-        self._sources: dict[str, Any] = {}
+        self.repetition = 0
         self.asked: set[str] = set()
+        self._sources: dict[str, Any] = {}
+        self._seeded = {panel.key: panel.seeded for panel in panels}
+
+    def at(self, repetition: int) -> Results:
+        """Return the same results at one repetition; what is asked for is counted in common."""
+        other = copy.copy(self)
+        other.repetition = repetition % self.repetitions
+        return other
+
+    def name(self, key: str) -> str:
+        """Return the name of a panel's run at this repetition."""
+        return name_of(key, self.repetition if self._seeded.get(key, True) else 0)
 
     def run(self, key: str) -> Run:
-        """The finished run of a panel."""
-        self.asked.add(key)
-        if key not in self.runs:
-            raise Missing(f"{key}: {self.problems.get(key, 'not run')}")
-        return self.runs[key]
+        """Return the finished run of a panel at this repetition."""
+        name = self.name(key)
+        self.asked.add(name)
+        if name not in self.runs:
+            raise Missing(f"{name}: {self.problems.get(name, 'not run')}")
+        return self.runs[name]
+
+    def depends_on_seed(self) -> bool:
+        """Return whether any run that was asked for draws random numbers."""
+        return any(self._seeded.get(name.partition("@")[0], True) for name in self.asked)
+
+    def own(self) -> bool:
+        """Return whether what was asked for is this way's own: with a solver, none trained and at least one solved."""
+        if self.setting.solver == "stochastic":
+            return True
+        kinds = {"left out" if name not in self.runs else kind_of(self.runs[name]) for name in self.asked}
+        return "solved" in kinds and not kinds & {"left out", "trained"}
 
     def solved(self) -> list[str]:
-        """The panels that the Newton solver, or solver=moments, solved or tried to."""
-        return [
-            key for key, run in self.runs.items() if run.config["solver"]["name"] in ("newton", "moments")
-        ]
+        """Return the runs that the Newton solver, or solver=moments, solved or tried to."""
+        return [name for name, run in self.runs.items() if kind_of(run) == "solved"]
 
     def unsettled(self) -> list[str]:
-        """Those of them on which it did not converge."""
-        return [key for key in self.solved() if not self.runs[key].evaluation["converged"]]
+        """Return those of them on which it did not converge."""
+        return [name for name in self.solved() if not self.runs[name].evaluation["converged"]]
+
+    def between_seeds(self, key: str) -> float:
+        """Return the matched |cos| of a panel's filters with those of its next seed."""
+        if self.setting.solver != "stochastic":
+            return 1.0  # a solver draws nothing
+        if self.repetitions < 2:
+            raise Missing(f"{key}: one seed; agreement between seeds needs --seeds 2 or more")
+        return agreement(self.filters(key), self.at(self.repetition + 1).filters(key)).mean
 
     def filters(self, key: str) -> Array:
         """Filters (p, k) as they are shown: for linear ICA the columns of the unmixing, of unit norm."""
@@ -68,6 +104,12 @@ class Results:
     def ratio(self, one: str, other: str, name: str) -> float:
         """Mean of a metric in one run over that in another."""
         return self.mean(one, name) / self.mean(other, name)
+
+    def order(self, key: str) -> float:
+        """Return the share of pairs of components whose places by index and by σ agree: 1 in order, ½ by chance."""
+        index = np.asarray(self.measure(key, "index"))
+        above = np.triu(np.ones((len(index), len(index)), bool), 1)
+        return float((index[:, None] < index[None, :])[above].mean())
 
     def agreement(self, one: str, other: str | None = None) -> float:
         """Mean matched |cos| of two runs' filters; of a key alone: of its two halves."""
@@ -101,11 +143,7 @@ class Results:
 
     def loss(self, key: str) -> float:
         """Mean loss over the steps of the last epoch."""
-        run = self.run(key)
-        step, loss = run.metrics["step"], run.metrics["loss"]
-        n, b = int(run.attrs["n"]), int(run.config["batch_size"])
-        whole, rest = divmod(n, min(b, n))
-        return float(np.mean(loss[step > step[-1] - (whole + (rest >= 2))]))
+        return last_loss(self.run(key))
 
     def source(self, key: str) -> Any:
         """The data of a run."""
@@ -143,6 +181,21 @@ class Results:
         rows, columns = match(correlations(Y, S))
         error = Y.var(axis=0)[rows] / S.var(axis=0)[columns] - 1
         return float(np.abs(error).max())
+
+
+def last_loss(run: Run) -> float:
+    """Return the mean loss over the steps of the last epoch."""
+    step, loss = run.metrics["step"], run.metrics["loss"]
+    n, b = int(run.attrs["n"]), int(run.config["batch_size"])
+    whole, rest = divmod(n, min(b, n))
+    return float(np.mean(loss[step > step[-1] - (whole + (rest >= 2))]))
+
+
+def kind_of(run: Run) -> str:
+    """Return how a run was made: solved, direct or trained."""
+    if run.config["solver"]["name"] in ("newton", "moments"):
+        return "solved"
+    return "direct" if run.config["model"]["kind"] == "direct" else "trained"
 
 
 def is_ica(run: Run) -> bool:

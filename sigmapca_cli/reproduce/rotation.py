@@ -65,7 +65,7 @@ def draw_rotation(results: Results) -> Figure:
     figure = new_figure(7.0, 7.6)
     parts: Any = figure.subfigures(2, 1, height_ratios=[1.05, 1])
     upper, lower = parts
-    for i, panel in enumerate(results.experiment.panels):
+    for i, panel in enumerate(results.panels):
         axes = upper.add_subplot(1, 2, i + 1)
         draw.filter_panel(axes, results, panel.key)
         draw.caption(axes, i, panel.caption, 50)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from sigmapca_cli.reproduce import draw
-from sigmapca_cli.reproduce.plan import Claim, Experiment, Panel
+from sigmapca_cli.reproduce.experiment import Claim, Experiment
+from sigmapca_cli.reproduce.plan import Panel
 from sigmapca_cli.reproduce.results import Results
 
-RECOVERED, MIXED = 0.98, 0.95
+RECOVERED, MIXED, SEPARATED = 0.98, 0.95, 0.99
+# A run takes a fraction of a second.
+SEEDS = 5
 # Small data: what the recipe for images is for larger ones.
 OURS = ("init=pca", "optimizer.tangent=true", "optimizer.schedule=cosine")
 
@@ -47,11 +50,15 @@ def variances(key: str) -> Claim:
     return Claim(text, measure, "≤", 0.05, lambda r: r.variance_error(key))
 
 
-def loses_variances(key: str) -> Claim:
-    """The variances are lost."""
-    text = f"{NAMES[key]} does not recover the variances"
-    measure = "largest relative difference of a component's variance from its source's"
-    return Claim(text, measure, "≥", 0.2, lambda r: r.variance_error(key))
+def renormalised() -> Claim:
+    """The paper's way from linear ICA to nonlinear PCA: E_*Σ⁻¹ with columns of unit norm, ordered by their variance."""
+    return Claim(
+        "FastICA's unmixing, renormalised to unit norm, is nonlinear PCA's W",
+        "matched |cos| between the two",
+        "≥",
+        SEPARATED,
+        lambda r: r.agreement("fastica", "nonlinear"),
+    )
 
 
 def recorded(loss: float) -> Claim:
@@ -68,14 +75,16 @@ def recorded(loss: float) -> Claim:
 
 def experiment(name: str, title: str, caption: str, panels: tuple, claims: tuple) -> Experiment:
     """An experiment on signals."""
-    return Experiment(name, title, caption, panels, claims, draw.signal_panels, images=False, ours=OURS)
+    return Experiment(
+        name, title, caption, panels, claims, draw.signal_panels, images=False, ours=OURS, seeds=SEEDS
+    )
 
 
 ORTHOGONAL = experiment(
     "signals-orthogonal",
     "Figure: signals, orthogonal mixing",
     "Sine, square and sawtooth, the last two of one variance, mixed by a rotation.",
-    (LINEAR, NONLINEAR),
+    (LINEAR, NONLINEAR, FASTICA),
     (
         Claim(
             "Linear PCA separates the sine, whose variance is distinct",
@@ -93,6 +102,7 @@ ORTHOGONAL = experiment(
         ),
         recovers("nonlinear"),
         variances("nonlinear"),
+        renormalised(),
         recorded(3.30),
     ),
 )
@@ -107,8 +117,6 @@ NON_ORTHOGONAL = experiment(
         mixes("nonlinear", "Nonlinear PCA does not recover the signals"),
         recovers("lica"),
         recovers("fastica"),
-        loses_variances("lica"),
-        loses_variances("fastica"),
     ),
 )
 
@@ -135,6 +143,7 @@ DISTINCT_VARIANCE = experiment(
         recovers("fastica"),
         variances("linear"),
         variances("nonlinear"),
+        renormalised(),
         recorded(4.03),
     ),
 )

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from sigmapca_cli.reproduce.judge import (
+    HELD,
+    NOT_HELD,
+    NOT_MEASURED,
+    SOLVERS,
+    UNDECIDED,
+    Verdict,
+    count,
+    state,
+)
 from sigmapca_cli.reproduce.registry import ORDER
-from sigmapca_cli.reproduce.verdicts import SOLVERS, Verdict, held
 
 Report = dict[str, Any]
 Reports = dict[tuple[str, str], Report]
 WAYS = {"default": "our recipe", "paper": "the paper's recipe", **SOLVERS}
-MARKS = {True: "held", False: "not held", None: "not measured"}
+HOLDS = {HELD: True, NOT_HELD: False, UNDECIDED: None, NOT_MEASURED: None}
 
 
 def number(value: float | None) -> str:
@@ -18,16 +27,42 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
+def spread(verdict: Verdict) -> str:
+    """0.91 (0.88 to 0.96, 3 seeds); the value alone where there is one."""
+    text = number(verdict["value"])
+    if len(verdict.get("values", ())) > 1:
+        text += f" ({number(verdict['low'])} to {number(verdict['high'])}, {len(verdict['values'])} seeds)"
+    return text
+
+
+def limit(condition: Verdict) -> str:
+    """≥ 0.95."""
+    return f"{condition['relation']}\N{NO-BREAK SPACE}{condition['threshold']:g}"
+
+
 def mark(verdict: Verdict | None) -> str:
     """held (0.97); nothing where this way was not tried."""
-    return "" if verdict is None else f"{MARKS[verdict['held']]} ({number(verdict['value'])})"
+    return "" if verdict is None else f"{state(verdict)} ({number(verdict['value'])})"
 
 
 def asked(verdict: Verdict) -> str:
     """≥ 0.95, and what else is to be said."""
-    note = verdict.get("note")
-    limit = f"{verdict['relation']}\N{NO-BREAK SPACE}{verdict['threshold']:g}"
-    return limit + (f"; {note}" if note else "")
+    parts = [limit(verdict)]
+    if also := verdict.get("also"):
+        parts.append(f"and {also['measure']} {spread(also)}, asked for {limit(also)}")
+    if note := verdict.get("note"):
+        parts.append(note)
+    return "; ".join(parts)
+
+
+def of_the_paper(report: Report) -> list[Verdict]:
+    """The verdicts on claims that the paper makes."""
+    return [verdict for verdict in report["verdicts"] if not verdict.get("ours")]
+
+
+def our_own(report: Report) -> list[Verdict]:
+    """The verdicts on claims that the paper does not make."""
+    return [verdict for verdict in report["verdicts"] if verdict.get("ours")]
 
 
 def ways(reports: Reports) -> list[str]:
@@ -40,10 +75,17 @@ def names(reports: Reports) -> list[str]:
     return [name for name in ORDER if any(name == one for one, _ in reports)]
 
 
-def counts(reports: Reports, way: str) -> tuple[int, int, int]:
-    """(held, not held, not measured) over all experiments one way."""
-    marks = [held(report["verdicts"]) for (_, of), report in reports.items() if of == way]
-    return (sum(m[0] for m in marks), sum(m[1] for m in marks), sum(m[2] for m in marks))
+def counts(reports: Reports, way: str, own: bool = False) -> dict[str, int]:
+    """How many claims of the paper, or of our own, are in each state one way."""
+    choose = our_own if own else of_the_paper
+    return count([v for (_, of), report in reports.items() if of == way for v in choose(report)])
+
+
+def share(found: dict[str, int]) -> str:
+    """60 of 72 held, 5 undecided."""
+    tried = found[HELD] + found[NOT_HELD] + found[UNDECIDED]
+    rest = "".join(f", {found[name]} {name}" for name in (UNDECIDED, NOT_MEASURED) if found[name])
+    return f"{found[HELD]} of {tried} held{rest}"
 
 
 def sentence(reports: Reports, way: str) -> str:
@@ -51,14 +93,14 @@ def sentence(reports: Reports, way: str) -> str:
     chosen = [report for (_, of), report in reports.items() if of == way]
     if not chosen:
         return f"With {WAYS[way]}: not run."
-    yes, no, unknown = counts(reports, way)
+    mine = counts(reports, way, own=True)
+    ours = f"; of our own {share(mine)}" if sum(mine.values()) else ""
     data = sorted({r["data"] for r in chosen if r["data"] != "synthetic"})
     sizes = {bool(r["quick"]) for r in chosen if r["data"] != "synthetic"} or {False}
     size = " and ".join({True: "quick runs on few images", False: "full runs"}[q] for q in sorted(sizes))
     where = f" on {', '.join(data)}" if data else ""
     return (
-        f"With {WAYS[way]}: {yes} of {yes + no} claims held in {len(chosen)} experiments"
-        + (f", {unknown} not measured" if unknown else "")
+        f"With {WAYS[way]}: of the paper's claims {share(counts(reports, way))} in {len(chosen)} experiments{ours}"
         + f" ({size}{where})."
         + (f" {convergence(chosen)}" if way in SOLVERS else "")
     )
@@ -90,6 +132,6 @@ def differences(reports: Reports) -> list[tuple[str, str, dict[str, Verdict]]]:
         verdicts = {w: {v["claim"]: v for v in r["verdicts"]} for w, r in alike.items()}
         for claim in dict.fromkeys(claim for by_claim in verdicts.values() for claim in by_claim):
             row = {way: by_claim[claim] for way, by_claim in verdicts.items() if claim in by_claim}
-            if {True, False} <= {verdict["held"] for verdict in row.values()}:
+            if {HELD, NOT_HELD} <= {state(verdict) for verdict in row.values()}:
                 found.append((name, claim, row))
     return found

@@ -16,13 +16,13 @@ from sigmapca_cli import __version__
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.reproduce.engine import Outcome, short
-from sigmapca_cli.reproduce.plan import RELATIONS, Claim, Experiment, Setting
-from sigmapca_cli.reproduce.results import Missing, Results
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, judge
+from sigmapca_cli.reproduce.plan import Setting, name_of
+from sigmapca_cli.reproduce.results import Results, last_loss
 from sigmapca_cli.runs.read import Run
 
-Verdict = dict[str, Any]
 WAYS = ("default", "paper", "newton", "moments")
-SOLVERS = {"newton": "the Newton solver", "moments": "solver=moments"}
 NUMBERS = (
     "explained_variance", "reconstruction_error", "orthogonality_error", "correlation", "mcc", "steps",
     "relative_gradient", "converged",
@@ -42,49 +42,23 @@ def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], 
             problems[outcome.task.key] = outcome.problem
         else:
             runs[outcome.task.key] = Run.open(outcome.folder)
-    results = Results(experiment, setting, runs, problems)
+    results = Results(experiment.panels, setting, runs, problems, setting.repetitions(experiment.seeds))
     folder = folder_of(root, experiment.name, setting.way)
     folder.mkdir(parents=True, exist_ok=True)
-    verdicts = [judge(claim, results) for claim in experiment.claims if applies(claim, setting)]
+    judged = [judge(claim, results) for claim in experiment.claims if claim.applies(setting)]
+    verdicts = [verdict for verdict in judged if verdict is not None]
     save(experiment.draw(results), folder / "figure", dpi=110)
-    write(folder / "numbers.csv", numbers(results))
-    write(folder / "verdicts.json", json.dumps(report(results, verdicts), indent=1, ensure_ascii=False))
+    write(folder / "numbers.csv", numbers(experiment, results))
+    write(
+        folder / "verdicts.json",
+        json.dumps(report(experiment, results, verdicts), indent=1, ensure_ascii=False),
+    )
     return verdicts
 
 
-def applies(claim: Claim, setting: Setting) -> bool:
-    """Losses of the authors' own runs are compared with their recipe on their images only."""
-    return setting.faithful or not claim.recorded
-
-
-def judge(claim: Claim, results: Results) -> Verdict:
-    """One claim: its value, and whether it held; None where a run it needs is missing."""
-    verdict: Verdict = {
-        "claim": claim.text,
-        "measure": claim.measure,
-        "relation": claim.relation,
-        "threshold": claim.threshold,
-        "value": None,
-        "held": None,
-    }
-    results.asked.clear()
-    try:
-        value = claim.value(results)
-    except Missing as missing:
-        return {**verdict, "note": str(missing)}
-    except KeyError as missing:
-        return {**verdict, "note": f"not measured by this run: {missing.args[0]}"}
-    if not math.isfinite(value):
-        return {**verdict, "held": False, "note": "the value is not finite"}
-    if unsettled := [key for key in results.unsettled() if key in results.asked]:
-        verdict["note"] = f"{SOLVERS[results.setting.solver]} did not converge on {', '.join(unsettled)}"
-    held = RELATIONS[claim.relation](value, claim.threshold)
-    return {**verdict, "value": float(value), "held": bool(held)}
-
-
-def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
+def report(experiment: Experiment, results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
     """What verdicts.json holds."""
-    experiment, setting = results.experiment, results.setting
+    setting = results.setting
     solved = {"solved": results.solved(), "unsettled": results.unsettled(), "runs": len(results.runs)}
     return {
         "experiment": experiment.name,
@@ -95,6 +69,7 @@ def report(results: Results, verdicts: list[Verdict]) -> dict[str, Any]:
         **({setting.solver: solved} if setting.solver in SOLVERS else {}),
         "data": setting.data if experiment.images else "synthetic",
         "quick": setting.quick and experiment.images,
+        "seeds": results.repetitions,
         "command": command(experiment, setting),
         "version": __version__,
         "verdicts": verdicts,
@@ -108,36 +83,35 @@ def command(experiment: Experiment, setting: Setting) -> str:
     if experiment.images:
         words += ["--data", setting.data]
         words += ["--quick"] if setting.quick else []
+    words += ["--seeds", str(setting.seeds)] if setting.seeds else []
     words += ["--solver", setting.solver] if setting.solver in SOLVERS else ["--recipe", setting.recipe]
     return " ".join(words)
 
 
-def numbers(results: Results) -> str:
+def numbers(experiment: Experiment, results: Results) -> str:
     """One line a run: what was run, and what came out."""
     text = io.StringIO()
     names = ("panel", "loss", *NUMBERS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*names, "run", "command", "problem"])
     solved = results.solved()
-    for panel in results.experiment.runs(results.setting):
-        where = results.experiment.command(panel, results.setting)
-        where += f" solver={results.setting.solver}" if panel.key in solved else ""
-        if panel.key not in results.runs:
-            table.writerow([panel.key, *[""] * (len(names) - 1), "", where, results.problems.get(panel.key)])
+    for panel, repetition in experiment.runs(results.setting):
+        name = name_of(panel.key, repetition)
+        where = experiment.command(panel, results.setting, repetition)
+        where += f" solver={results.setting.solver}" if name in solved else ""
+        if name not in results.runs:
+            table.writerow([name, *[""] * (len(names) - 1), "", where, results.problems.get(name)])
             continue
-        run = results.runs[panel.key]
-        row = [panel.key, *(shown(value) for value in values(results, panel.key))]
-        table.writerow([*row, short(str(run.folder)), where, ""])
+        row = [name, *(shown(value) for value in values(results.runs[name]))]
+        table.writerow([*row, short(str(results.runs[name].folder)), where, ""])
     return text.getvalue()
 
 
-def values(results: Results, key: str) -> list[Any]:
+def values(run: Run) -> list[Any]:
     """The figures of one run, in the order of the table."""
-    found = results.run(key).evaluation
-    sigma = results.run(key).sigma
-    trained = "loss" in results.run(key).metrics
+    found, sigma = run.evaluation, run.sigma
     return [
-        results.loss(key) if trained else None,
+        last_loss(run) if "loss" in run.metrics else None,
         *(found.get(name) for name in NUMBERS),
         np.mean(found["kurtosis"]),
         np.mean(found["negentropy"]),
@@ -177,9 +151,3 @@ def read_reports(root: Path, names: list[str]) -> dict[tuple[str, str], dict[str
                 except ValueError as problem:
                     raise InputError(f"{path}: not JSON ({problem}); run the experiment again") from None
     return found
-
-
-def held(verdicts: list[Verdict]) -> tuple[int, int, int]:
-    """(held, not held, not measured)."""
-    marks = [verdict["held"] for verdict in verdicts]
-    return marks.count(True), marks.count(False), marks.count(None)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.reproduce.plan import Experiment, Setting
+from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.reproduce.plan import Setting, name_of
 
 if TYPE_CHECKING:
     from sigmapca_cli.job import Job
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """One panel of one experiment; with another solver it is solved so where that solver knows its model."""
+    """One run of one experiment; with another solver it is solved so where that solver knows its model."""
 
     experiment: str
     key: str
@@ -34,10 +35,15 @@ class Planned:
 
 
 def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
-    """All panels of an experiment that a setting asks for."""
+    """All runs of an experiment that a setting asks for."""
     return [
-        Task(experiment.name, panel.key, tuple(experiment.overrides(panel, setting)), setting.solver)
-        for panel in experiment.runs(setting)
+        Task(
+            experiment.name,
+            name_of(panel.key, repetition),
+            tuple(experiment.overrides(panel, setting, repetition)),
+            setting.solver,
+        )
+        for panel, repetition in experiment.runs(setting)
     ]
 
 
@@ -48,7 +54,7 @@ def plan(task: Task) -> Planned:
 
     try:
         made = job(task)
-        return Planned((task,), made, group_key(made, method_of(made.cfg)))
+        return Planned((task,), made, group_key(made, method_of(made.cfg), across_seeds=True))
     except SigmapcaError as problem:
         return Planned((task,), problem=str(problem))
 
@@ -57,10 +63,9 @@ def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
     if task.solver != "stochastic":
-        from sigmapca_cli.solvers import moments_fit as moments_run
-        from sigmapca_cli.solvers import projected as run
+        from sigmapca_cli.runner import moments, newton
 
-        refusal = {"newton": run.refusal, "moments": moments_run.refusal}[task.solver]
+        refusal = {"newton": newton.refusal, "moments": moments.refusal}[task.solver]
         if refusal(found.cfg) is None:
             return composed((*task.overrides, f"solver={task.solver}"))
     return found
@@ -70,7 +75,7 @@ def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
 

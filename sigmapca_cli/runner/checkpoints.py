@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.training.arrays import as_numpy, made_like
+from sigmapca_cli.training.trainer import Memory, Trainer
 
 log = logging.getLogger("sigmapca")
 
@@ -36,7 +38,7 @@ class Saved:
 class Saver:
     """Writes a checkpoint every so many seconds, or steps; `save` writes one at once."""
 
-    def __init__(self, cfg: Any, folder: Path, config_hash: str, data_hash: str) -> None:
+    def __init__(self, cfg: Config, folder: Path, config_hash: str, data_hash: str) -> None:
         self.every, self.every_steps = cfg.checkpoint.every, cfg.checkpoint.every_steps
         self.path = folder / CHECKPOINT_FILE
         self.config_hash, self.data_hash = config_hash, data_hash
@@ -48,21 +50,20 @@ class Saver:
             return step % self.every_steps == 0
         return self.every > 0 and time.monotonic() - self.last >= self.every
 
-    def save(self, trainer: Any, *, trained: bool = False) -> None:
-        """Write the trainer's state aside and replace the last one; `trained` when no step is to follow."""
-        from sigmapca_cli.training.loop import stacked
-
+    def save(self, trainer: Trainer, *, trained: bool = False) -> None:
+        """Write the trainer's state to a new file that replaces the last one; `trained`: no step is to follow."""
         self.last = time.monotonic()
-        tensors: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         if trainer.generator is not None:
-            tensors["generator"] = trainer.generator.get_state().numpy()
-        for prefix, group in (("state", trainer.state), ("slots", trainer.slots)):
-            tensors |= {f"{prefix}/{name}": as_numpy(value) for name, value in group.items()}
+            arrays["generator"] = trainer.generator.get_state().numpy()
+        remembered = trainer.opt_state | trainer.memory.named()  # under one prefix in the format
+        for prefix, group in (("state", trainer.state), ("slots", remembered)):
+            arrays |= {f"{prefix}/{name}": as_numpy(value) for name, value in group.items()}
         if trainer.losses:
-            tensors["losses"] = stacked(trainer.losses)
+            arrays["losses"] = np.asarray(trainer.losses, np.float64)
         files.save(
             self.path,
-            tensors,
+            arrays,
             {"step": trainer.step, "trained": trained},
             config_hash=self.config_hash,
             data_hash=self.data_hash,
@@ -83,13 +84,16 @@ def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
     return Saved(int(meta["step"]), part("state/"), part("slots/"), tensors.get("generator"), meta)
 
 
-def restore(trainer: Any, saved: Saved) -> None:
+def restore(trainer: Trainer, saved: Saved) -> None:
     """Put a checkpoint back into a trainer built for the same configuration."""
     like = trainer.state["W"]
-    trainer.state, trainer.slots = (
+    state, remembered = (
         {name: made_like(like, value) for name, value in group.items()}
         for group in (saved.state, saved.slots)
     )
+    trainer.state, trainer.memory = state, Memory.from_named(remembered)
+    of_memory = trainer.memory.named()
+    trainer.opt_state = {name: value for name, value in remembered.items() if name not in of_memory}
     trainer.step = saved.step
     if trainer.generator is not None and saved.generator is not None:
         import torch

@@ -1,28 +1,37 @@
-"""One run over several processes (`torchrun`, `srun`): each holds a share of every batch, the first one writes.
+"""One run over several processes (`torchrun`, `srun`): each rank holds a shard of every batch, rank 0 writes.
 
-All draw the same order of an epoch; each takes its part of every batch of `batch_size` rows, so that together they see
-the rows that one process would have seen. Means over the batch and the gradient are summed over the shares, after which
-every process makes the same step. So the result is that of one process, up to the order of summation, and a checkpoint
-of either can be taken up by the other.
+All ranks draw the same order of an epoch; each takes its shard of every batch of `batch_size` rows, so that together
+they see the rows that one process would have seen. Means over the batch and the gradient are all-reduced, after which
+every rank makes the same step. So the result is that of one process, up to the order of summation, and a checkpoint
+of either can be resumed by the other.
 """
 
 import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
 from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.method import Method
 from sigmapca_cli.processes import Place, blas, pick_threads
-from sigmapca_cli.runner import checkpoints, stochastic
+from sigmapca_cli.runner.lifecycle import finish_run, open_run
+from sigmapca_cli.runner.stochastic import (
+    TrainedRun,
+    Training,
+    build_solution,
+    is_asked,
+    make_trainer,
+    unit_of,
+)
 from sigmapca_cli.runs import checkpoint as files
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import CHECKPOINT_FILE
@@ -31,108 +40,113 @@ from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_of
 from sigmapca_cli.training import device as torch_device
+from sigmapca_cli.training import loop
 from sigmapca_cli.training.collectives import Ranks
-from sigmapca_cli.training.loop import Hooks, Trainer
-from sigmapca_cli.training.sharded import Agreed, Shared, SharedBatches, SharedStep
+from sigmapca_cli.training.protocols import State, Step
+from sigmapca_cli.training.sharded import AgreedGuard, AllReduce, ShardedBatches
+from sigmapca_cli.training.stacked_step import stacked_step
+from sigmapca_cli.training.trainer import Memory, Trainer
 
 log = logging.getLogger("sigmapca")
 
 
-class SharedTrainer(Trainer):
-    """A trainer that makes the same steps in every process. `whole` is the method for questions of one process."""
+class ShardedTraining:
+    """A trainer on shards of every batch, and what keeps it in step with those of the other ranks."""
 
-    ranks: Ranks
-    whole: Any
-    agreed: Agreed
-    share: Shared
-    batches: SharedBatches
-
-    @classmethod
-    def of(cls, trainer: Trainer, source: Source, ranks: Ranks, guard: Guard) -> "SharedTrainer":
-        """The trainer of one process, shared."""
-        made = cls(**{f.name: getattr(trainer, f.name) for f in fields(Trainer)})
-        made.ranks, made.whole = ranks, trainer.method
-        cfg, model = trainer.cfg, trainer.method.model
-        by_batch, dtype = model.centring == "batch", trainer.state["W"].dtype
-        made.batches = SharedBatches(trainer.batches.source, cfg.batch_size, cfg.seed, ranks, dtype, by_batch)
-        made.batches.through = cfg.shuffle_buffer
-        made.share = share = Shared(ranks, made.batches, guard)
-        made.agreed = Agreed(guard, share, made)
-        # Rows that come centred are not to be centred on the share again.
-        made.method = replace(
-            made.whole, share=share, model=replace(model, centring="data") if by_batch else model
+    def __init__(self, job: Job, method: Method, source: Source, ranks: Ranks, guard: Guard) -> None:
+        cfg = job.cfg
+        self.ranks, by_batch = ranks, method.model.centring == "batch"
+        divided = source.divided(unit_of(cfg, source))
+        self.batches = ShardedBatches(
+            divided, cfg.batch_size, cfg.seed, ranks, cfg.dtype, by_batch, through=cfg.shuffle_buffer
         )
-        return made
+        self.trainer = make_trainer(cfg, method, source, torch_device.pick_device(cfg.device), self.batches)
+        self.reducer = AllReduce(ranks, self.batches, guard)
+        self.guard = AgreedGuard(guard, self.reducer, self.trainer)
+        # Rows that are centred on the whole batch must not be centred on the shard again.
+        model = replace(method.model, centring="data") if by_batch else method.model
+        self.method = replace(method, share=self.reducer, model=model)
 
-    def begin_epoch(self) -> None:
-        """Processors of different make differ in last bits: at every epoch all go on from the first one's state."""
-        super().begin_epoch()
-        self.meet()
+    def step_of(self, runs: Sequence[Trainer]) -> AbstractContextManager[Step]:
+        """Make the step on shards."""
+        return stacked_step(runs, method=self.method, reducer=self.reducer)
 
-    def meet(self) -> None:
-        """Take over the first process's step, state, slots and generator."""
-        kept = (self.state, self.slots)
-        mine = [{n: v.detach().cpu() for n, v in group.items()} for group in kept]
-        word = (self.step, *mine, self.generator.get_state())
-        self.step, state, slots, generator = self.ranks.first(word if self.ranks.rank == 0 else None)
-        if self.ranks.rank:
-            for group, values in zip(kept, (state, slots), strict=True):
-                for name, value in values.items():
-                    if name in group:
-                        group[name].copy_(value)
-                    else:
-                        group[name] = value.to(self.state["W"].device)
-            self.generator.set_state(generator)
+    def epoch(self, trainer: Trainer) -> None:
+        """Copy rank 0's state. Different CPUs round differently; without this the ranks could drift apart."""
+        self.copy_from_zero()
 
-    def run(self) -> None:
-        """As one process; whether it is enough is for the first one to say."""
-        asked = self.hooks.finished
+    def copy_from_zero(self) -> None:
+        """Copy rank 0's step, state, optimizer state, memory and generator to every rank."""
+        trainer = self.trainer
+        own = None
+        if self.ranks.rank == 0:
+            groups = (trainer.state, trainer.opt_state, trainer.memory.named())
+            arrays = [{n: v.detach().cpu() for n, v in group.items()} for group in groups]
+            own = (trainer.step, *arrays, trainer.generator.get_state())
+        step, state, opt_state, memory, generator = self.ranks.broadcast_from_zero(own)
+        if self.ranks.rank == 0:
+            return
+        trainer.step = step
+        for group, values in ((trainer.state, state), (trainer.opt_state, opt_state)):
+            copy_into(group, values, trainer.state["W"].device)
+        kept = {name: value.to(trainer.state["W"].device) for name, value in memory.items()}
+        trainer.memory = Memory.from_named(kept)
+        trainer.generator.set_state(generator)
+
+    def ask_zero(self) -> None:
+        """Let rank 0 decide for all ranks whether the run is done: it alone measures convergence."""
+        own = self.trainer.hooks.finished
 
         def finished(trainer: Trainer) -> bool:
-            if not stochastic.to_be_asked(trainer):
+            if not is_asked(trainer):
                 return False
-            shared, trainer.method = trainer.method, self.whole
-            try:
-                return bool(self.ranks.first(self.ranks.rank == 0 and asked(trainer)))
-            finally:
-                trainer.method = shared
+            return bool(self.ranks.broadcast_from_zero(self.ranks.rank == 0 and own(trainer)))
 
-        self.hooks.finished = finished
+        self.trainer.hooks.finished = finished
+
+    @contextlib.contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Train inside this block: rank 0's state on every rank, and short timeouts."""
+        self.ask_zero()
+        self.copy_from_zero()
+        self.ranks.use_step_timeout()
         try:
             with blas(torch.get_num_threads()):
-                super().run()
+                yield
         finally:
             self.batches.close()
 
-    def choose_step(self) -> None:
-        """The step by hand with sums over the shares, where one process would take the step by hand."""
-        if covers(self.cfg):
-            self.fused = SharedStep(self.cfg, self.state, self.slots, self.share)
+
+def copy_into(group: State, values: State, device: torch.device) -> None:
+    """Copy values into arrays of the same names, in place, since a step holds views of them; add the others."""
+    for name, value in values.items():
+        if name in group:
+            group[name].copy_(value)
         else:
-            super().choose_step()
+            group[name] = value.to(device)
 
 
 def run(job: Job, here: Place) -> Path:
-    """The run of a job by this process among others. Returns in the first one only; the others end here.
+    """Train the run of a job as one of several ranks. Return on rank 0 only; the other ranks exit here.
 
-    Raises InputError for what one process solves at once, and for processes that were given different things;
-    Stopped when a worker is gone.
+    Raise InputError for a method that one process solves at once, and for ranks with different configurations or data;
+    Stopped when a worker process has died.
     """
-    method = checked(job, here)
+    method = checked_method(job, here)
     with Guard() as guard:
-        guard.again_after = 3.0  # torchrun passes on to all the Ctrl-C that the terminal has sent to all
+        guard.again_after = 3.0  # the terminal sends Ctrl-C to all ranks, and torchrun sends it to them again
         device = own_device(job.cfg.device, here)
         ranks = Ranks(here, device)
-        with ranks.until_the_end(), quiet(ranks):
-            source = ranks.together(lambda: build_source(job.cfg.data))
-            ranks.together(lambda: same(ranks, job, source))
+        with ranks.until_the_end(), silence_others(ranks):
+            source = ranks.run_on_all(lambda: build_source(job.cfg.data))
+            ranks.run_on_all(lambda: check_same(ranks, job, source))
             if ranks.rank:
                 follow(job, method, source, ranks, guard)
             return lead(job, source, ranks, guard)
 
 
-def checked(job: Job, here: Place) -> Any:
-    """The method of a job that takes steps: what is solved at once gains nothing from more processes."""
+def checked_method(job: Job, here: Place) -> Method:
+    """Return the method of a job. Raise InputError if it is solved at once: more processes gain nothing then."""
     cfg = job.cfg
     method = methods.build(cfg)
     if method.kind == "direct" or cfg.solver.name != "stochastic":
@@ -146,7 +160,7 @@ def checked(job: Job, here: Place) -> Any:
 
 
 def own_device(name: str, here: Place) -> torch.device:
-    """The device of this process: of several GPUs the one of its number on this machine."""
+    """Return the device of this rank: of several GPUs the one of its number on this machine."""
     device = torch_device.pick_device(name)
     if device.type == "cuda" and device.index is None:
         torch.cuda.set_device(here.local % torch.cuda.device_count())
@@ -154,8 +168,8 @@ def own_device(name: str, here: Place) -> torch.device:
 
 
 @contextlib.contextmanager
-def quiet(ranks: Ranks) -> Iterator[None]:
-    """The first process speaks for all."""
+def silence_others(ranks: Ranks) -> Iterator[None]:
+    """Let only rank 0 log and print."""
     if ranks.rank == 0:
         yield
         return
@@ -164,88 +178,76 @@ def quiet(ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def same(ranks: Ranks, job: Job, source: Source) -> None:
-    """Refuse processes that would train different runs."""
-    words = ranks.gather((job.hash, source.hash))
+def check_same(ranks: Ranks, job: Job, source: Source) -> None:
+    """Raise InputError for ranks that would train different runs."""
+    identities = ranks.all_gather((job.hash, source.hash))
     for what, index in (("another configuration", 0), ("other data", 1)):
-        other = [rank for rank, word in enumerate(words) if word[index] != words[0][index]]
+        other = [rank for rank, identity in enumerate(identities) if identity[index] != identities[0][index]]
         if other:
             raise InputError(
-                f"rank {other[0]}, {ranks.who[other[0]]}, has {what} than rank 0; "
+                f"rank {other[0]}, {ranks.names[other[0]]}, has {what} than rank 0; "
                 "start all of them with the same command and the same files"
             )
 
 
 def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
-    """The first process: it has the folder, and trains, evaluates and writes."""
-    from sigmapca_cli.runner.lifecycle import complete, opened
-
+    """Rank 0: open the run, train, evaluate and write."""
     with contextlib.ExitStack() as stack:
-        begun = ranks.together(lambda: stack.enter_context(opened(job, source)))
-        if isinstance(begun, Path):
-            ranks.first(None)
-            return begun
-        ranks.hint = lambda: how_to_go_on(begun.folder)
-        ranks.first(begun.folder)
-        begun.writer.attrs["processes"] = ranks.world
-        log.info("%d processes: %s", ranks.world, ", ".join(ranks.who))
-        began = time.monotonic()
-        trainer = ranks.together(lambda: prepared(job, begun.method, source, ranks, guard))
-        if begun.saved is not None:
-            checkpoints.restore(trainer, begun.saved)
-        trained = ranks.first(begun.saved is not None and begun.saved.trained)
-        if not trained:
-            trainer.meet()
-            ranks.hurry()
-            saver = checkpoints.Saver(job.cfg, begun.folder, job.hash, source.hash)
-            stochastic.train(trainer, source, begun.writer, saver, trainer.agreed)
-        trainer.method = trainer.whole
-        solved = stochastic.conclude(trainer, source)
-        log.info("solved in %.2f s", time.monotonic() - began)
-        complete(begun, *solved)
-        return begun.folder
+        opened = ranks.run_on_all(lambda: stack.enter_context(open_run(job, source)))
+        if isinstance(opened, Path):
+            ranks.broadcast_from_zero(None)
+            return opened
+        folder = opened.folder
+        ranks.hint = lambda: how_to_resume(folder)
+        ranks.broadcast_from_zero(folder)
+        opened.writer.attrs["processes"] = ranks.world
+        log.info("%d processes: %s", ranks.world, ", ".join(ranks.names))
+        start = time.monotonic()
+        method = methods.build(job.cfg)
+        sharded = ranks.run_on_all(lambda: ShardedTraining(job, method, source, ranks, guard))
+        run = TrainedRun.begin(opened, sharded.trainer)
+        if not ranks.broadcast_from_zero(sharded.trainer.done):
+            with sharded.in_step():
+                Training([run], sharded.guard, epoch=sharded.epoch, step_of=sharded.step_of).train()
+        solution, facts = build_solution(run.trainer, source)
+        log.info("solved in %.2f s", time.monotonic() - start)
+        finish_run(opened, solution, facts)
+        return opened.folder
 
 
-def follow(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) -> NoReturn:
-    """Every other process: it takes its part in the steps, and writes nothing."""
-    ranks.together(lambda: None)
-    folder = ranks.first()
+def follow(job: Job, method: Method, source: Source, ranks: Ranks, guard: Guard) -> NoReturn:
+    """Every other rank: take part in the steps, and write nothing."""
+    ranks.run_on_all(lambda: None)  # rank 0 opens the run
+    folder = ranks.broadcast_from_zero()
     if folder is not None:
-        ranks.hint = lambda: how_to_go_on(folder)
+        ranks.hint = lambda: how_to_resume(folder)
         cfg = job.cfg
         cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
         work = cfg.batch_size * source.p * cfg.k // ranks.world
         torch_device.set_threads(pick_threads(cfg.threads, work))
         torch_device.set_precision(cfg.precision)
-        trainer = ranks.together(lambda: prepared(job, method, source, ranks, guard))
-        if not ranks.first():
-            trainer.meet()
-            ranks.hurry()
-            train(trainer, guard)
+        sharded = ranks.run_on_all(lambda: ShardedTraining(job, method, source, ranks, guard))
+        if not ranks.broadcast_from_zero():
+            follow_steps(sharded)
     raise SystemExit(0)
 
 
-def train(trainer: "SharedTrainer", guard: Guard) -> None:
-    """The loop without what hangs on it."""
+def follow_steps(sharded: ShardedTraining) -> None:
+    """Make the steps that rank 0 makes. Raise Stopped when all ranks have agreed on a signal."""
+    guard = sharded.guard
 
-    def between(_: Trainer) -> None:
-        if trainer.agreed.received is not None:
-            raise Stopped(f"{trainer.agreed.name}", trainer.agreed.exit_status)
+    def stop() -> None:
+        raise Stopped(guard.name, guard.exit_status)
 
-    trainer.hooks = Hooks(between=between)
-    with guard.noting():
-        trainer.run()
-        between(trainer)
-
-
-def prepared(job: Job, method: Any, source: Source, ranks: Ranks, guard: Guard) -> "SharedTrainer":
-    """A shared trainer at its first step."""
-    device = torch_device.pick_device(job.cfg.device)
-    return SharedTrainer.of(stochastic.make_trainer(job.cfg, method, source, device), source, ranks, guard)
+    hooks = loop.LoopHooks(epoch=sharded.epoch, pauses=lambda step: guard.poll() is not None, pause=stop)
+    with sharded.in_step(), guard.deferring():
+        loop.train([sharded.trainer], hooks, sharded.step_of)
+        if guard.poll() is not None:
+            stop()
 
 
-def how_to_go_on(folder: Path) -> str:
-    """Where the run stands on disk, and what to do."""
+def how_to_resume(folder: Path) -> str:
+    """Return what is saved of the run, and the command that resumes it."""
     try:
         step = files.load(folder / CHECKPOINT_FILE)[1]["step"]
     except (OSError, SigmapcaError):

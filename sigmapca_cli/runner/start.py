@@ -1,21 +1,22 @@
-"""Where W starts: random orthogonal columns, the leading eigenvectors, the answer of solver=moments, or a file."""
+"""Where a run starts: random orthogonal columns, the leading eigenvectors, the answer of solver=moments, or a file."""
 
 from pathlib import Path
 
 import numpy as np
 
+from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import Source
 
 
 def orthogonal(p: int, k: int, seed: int) -> np.ndarray:
-    """Uniformly random orthonormal columns, (p, k) float64: Q of a Gaussian matrix with the signs of R's diagonal."""
+    """Return uniformly random orthonormal columns, (p, k) float64: Q of a Gaussian matrix, signed by R's diagonal."""
     q, r = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((p, k)))
     return q * np.sign(np.diag(r))
 
 
 def from_file(name: str, p: int, k: int) -> np.ndarray:
-    """Filters (p, k) of a run, or of a .npy file."""
+    """Read filters (p, k) of a run, or of a .npy file. Raise InputError for another shape or values not finite."""
     if Path(name).suffix == ".npy":
         try:
             W = np.load(name, allow_pickle=False)
@@ -34,14 +35,28 @@ def from_file(name: str, p: int, k: int) -> np.ndarray:
     return W[:, :k]
 
 
-def initial_filters(cfg, source: Source) -> np.ndarray:
-    """W (p, k) in float64, as `init` asks."""
+def initial_filters(cfg: Config, source: Source) -> np.ndarray:
+    """Return the filters W (p, k) in float64 that stochastic training starts from, as `init` asks."""
     if cfg.init == "file":
-        return from_file(cfg.init_file, source.p, cfg.k)
+        return from_file(str(cfg.init_file), source.p, cfg.k)
     if cfg.init == "moments":
-        from sigmapca_cli.solvers.moments_fit import start_filters
-
-        return start_filters(cfg, source)
+        return answer_of_moments(cfg, source)
     if cfg.init == "pca":
         return source.principal_axes()[1][:, : cfg.k]
     return orthogonal(source.p, cfg.k, cfg.seed)
+
+
+def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:
+    """Return the filters (p, k) that a solver starts from; None for its own start, the principal axes."""
+    if cfg.init == "file":
+        return from_file(str(cfg.init_file), source.p, cfg.k)
+    return answer_of_moments(cfg, source) if cfg.init == "moments" else None
+
+
+def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
+    """Return the filters (p, k) of solver=moments, found from the principal axes."""
+    from sigmapca_cli.solvers.moments_fit import moments_fit
+
+    own = cfg.solver
+    solution, _ = moments_fit(source, cfg.k, own.lam, starts=own.starts, threads=cfg.threads, clip=own.clip)
+    return solution.W

@@ -1,61 +1,65 @@
-"""Stochastic training from its start to a `Solution` and facts."""
+"""Stochastic training of open runs: from their start, or their checkpoint, to a `Solution` and facts."""
+
+from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import RunFailed, Stopped
-from sigmapca_cli.methods.host import HostMethod
+from sigmapca_cli.methods.numpy_main import NumpyMain
 from sigmapca_cli.methods.solution import Solution, deviations
 from sigmapca_cli.runner import checkpoints
-from sigmapca_cli.runner.progress import progress
+from sigmapca_cli.runner.contracts import Facts, Method, SolvedMethod
+from sigmapca_cli.runner.open_run import OpenRun
+from sigmapca_cli.runner.progress import progress, say
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.arrays import Array, as_numpy
+from sigmapca_cli.training import loop
+from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
-from sigmapca_cli.training.length import announce
-from sigmapca_cli.training.loop import Hooks, Trainer, stacked
-
-if TYPE_CHECKING:
-    from sigmapca_cli.runner.lifecycle import Work
+from sigmapca_cli.training.protocols import State, Step, TrainedMethod
+from sigmapca_cli.training.stacked_step import stacked_step
+from sigmapca_cli.training.trainer import Hooks, Trainer
 
 SNAPSHOT_SECONDS = 10.0
-FIRST_LOOK = 100  # with stop=tol: the first step to look at
-LOOKS = 1.3  # and the growth of the steps from look to look
-LONG_SECONDS = 5.0  # more training than this is not thrown away when the evaluation after it is interrupted
-Facts = dict[str, Any]
+FIRST_LOOK = 100  # with stop=tol: the first step at which convergence is measured
+LOOKS = 1.3  # and the growth of the steps from one measurement to the next
+LONG_SECONDS = 5.0  # more training than this is saved before the evaluation, which a signal may interrupt
 
 
-def solve(begun: "Work", guard: Guard) -> tuple[Solution, Facts]:
-    """The solution of a run, and what is to be stored about how it was found."""
-    cfg, source = begun.job.cfg, begun.source
-    trainer = make_trainer(cfg, begun.method, source, begun.device)
-    if begun.saved is not None:
-        checkpoints.restore(trainer, begun.saved)
-    if begun.saved is None or not begun.saved.trained:
-        saver = checkpoints.Saver(cfg, begun.folder, begun.job.hash, source.hash)
-        train(trainer, source, begun.writer, saver, guard)
-    return conclude(trainer, source)
+def solve(opened: OpenRun, guard: Guard) -> tuple[Solution, Facts]:
+    """Train one open run; return its solution, and what is to be stored about how it was found."""
+    run = TrainedRun.begin(opened)
+    Training([run], guard).train()
+    return build_solution(run.trainer, opened.source)
 
 
-def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Trainer:
-    """A trainer at its first step, on `device` where torch is to compute."""
+def make_trainer(
+    cfg: Config, method: Method, source: Source, device: Any, batches: Batches | None = None
+) -> Trainer:
+    """Return a trainer at its first step, on `device` where torch computes. Only a method that takes steps has one.
+
+    `batches` take the place of whole batches from the source, for a rank that holds shards of them.
+    """
+    assert not isinstance(method, SolvedMethod)
     unit = unit_of(cfg, source)
-    source = source.divided(unit)
-    C = source.covariance()[1]
-    W = initial_filters(cfg, source)
+    divided = source.divided(unit)
+    C = divided.covariance()[1]
+    W = initial_filters(cfg, divided)
     sigma = deviations(W, C)
-    batches = Batches(source, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
+    batches = batches or Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
-    if isinstance(method, HostMethod):
+    if isinstance(method, NumpyMain):
         return Trainer(cfg, method, batches, method.init_state(W, sigma), C, unit=unit)
     import torch
 
@@ -63,27 +67,177 @@ def make_trainer(cfg: Config, method: Any, source: Source, device: Any) -> Train
     start, deviation, covariance = (
         torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma, C)
     )
-    state = method.init_state(start, deviation, generator)
+    made: Any = method
+    state = made.init_state(start, deviation, generator)
     return Trainer(cfg, method, batches, state, covariance, generator, unit=unit)
 
 
 def unit_of(cfg: Config, source: Source) -> float:
-    """What the rows are divided by while they train: √(mean variance of a feature), or 1 where that is 1 already.
+    """Return what the rows are divided by while they train: √(mean variance of a feature), or 1 if that is 1 already.
 
-    ε, the learning rate of SGD and the weights of regularisers are numbers without a unit only then.
+    Only then ε, the learning rate of SGD and the weights of regularisers are numbers without a unit.
     """
     if not cfg.rescale or source.has_unit_variance:
         return 1.0
     return float(np.sqrt(np.trace(source.covariance()[1]) / source.p)) or 1.0
 
 
-def truth_measure(method: Any, source: Source) -> Callable[[dict[str, Array]], dict[str, float]]:
-    """MCC of the present filters where the true ones are known: cheap enough for every stored step."""
+@dataclass
+class TrainedRun:
+    """An open run with its trainer and its checkpoints."""
+
+    opened: OpenRun
+    trainer: Trainer
+    saver: checkpoints.Saver
+    last_snapshot: float
+
+    @classmethod
+    def begin(cls, opened: OpenRun, trainer: Trainer | None = None) -> TrainedRun:
+        """Make the trainer of an open run, or take the one given, and put it where its checkpoint left off."""
+        cfg, source = opened.job.cfg, opened.source
+        trainer = trainer or make_trainer(cfg, opened.method, source, opened.device)
+        if opened.saved is not None:
+            checkpoints.restore(trainer, opened.saved)
+            trainer.done = opened.saved.trained
+            with stacked_step([trainer]):
+                pass  # it lays the arrays out as steps leave them: the last bits of later sums depend on that
+        saver = checkpoints.Saver(cfg, opened.folder, opened.job.hash, source.hash)
+        run = cls(opened, trainer, saver, time.monotonic())
+        trainer.hooks = Hooks(run.log, truth_measure(trainer.method, source), finished)
+        return run
+
+    def log(self, step: int, figures: dict[str, float]) -> None:
+        """Store the figures of a window, and now and then the filters."""
+        self.opened.writer.log(step, figures)
+        if time.monotonic() - self.last_snapshot > SNAPSHOT_SECONDS:
+            self.opened.writer.snapshot(filters=as_numpy(self.trainer.state["W"]))
+            self.last_snapshot = time.monotonic()
+
+    def save(self, *, trained: bool = False) -> None:
+        """Write a checkpoint, after the metrics up to it. Raise RunFailed rather than save a state that has diverged.
+
+        `trained`: no step is to follow.
+        """
+        self.trainer.check(np.asarray(self.trainer.losses, np.float64))
+        self.opened.writer.flush(durable=True)
+        self.saver.save(self.trainer, trained=trained)
+
+    def interrupt(self) -> None:
+        """Save what is needed to go on, and mark the run interrupted."""
+        self.save(trained=self.trainer.done)
+        self.opened.writer.finish({"filters": as_numpy(self.trainer.state["W"])}, status="interrupted")
+
+    def stopped_by(self, guard: Guard) -> Stopped:
+        """Return the error that says which signal stopped the run, and how to go on."""
+        trainer = self.trainer
+        return Stopped(
+            f"{guard.name} at step {trainer.step} of {trainer.total}: saved; go on with "
+            f"sigmapca train --resume {shortened(self.opened.folder)}",
+            exit_status=guard.exit_status,
+        )
+
+
+class Training:
+    """The loop over open runs on common data, with their progress, their checkpoints and the signals."""
+
+    def __init__(
+        self,
+        runs: Sequence[TrainedRun],
+        guard: Guard,
+        *,
+        epoch: Callable[[Trainer], None] = lambda trainer: None,
+        step_of: Callable[[Sequence[Trainer]], AbstractContextManager[Step]] = stacked_step,
+    ) -> None:
+        self.runs, self.guard, self.step_of, self.size = runs, guard, step_of, 1
+        self.hooks = loop.LoopHooks(self.begun, epoch, self.logged, self.asked, self.pauses, self.pause)
+        first = runs[0].trainer
+        self.bar = progress(first.total, first.cfg.log_format)
+
+    @property
+    def alive(self) -> list[TrainedRun]:
+        """The runs that have not failed."""
+        return [run for run in self.runs if not run.trainer.failed]
+
+    def train(self) -> None:
+        """Train all runs to their end. Raise Stopped after a signal; every run is then saved and marked interrupted."""
+        waiting = [run.trainer for run in self.runs if run.trainer.waiting]
+        if not waiting:
+            self.bar.close()
+            return
+        announce(waiting[0])
+        with self.guard.deferring():
+            try:
+                loop.train(waiting, self.hooks, self.step_of)
+            finally:
+                self.bar.close()
+            if self.guard.poll() is not None:
+                self.stop()
+            for run in self.alive:
+                if run.saver.due(run.trainer.step) or time.monotonic() - run.saver.last > LONG_SECONDS:
+                    with run.trainer.hooks.contained():
+                        run.save(trained=True)
+
+    def begun(self, group: Sequence[Trainer]) -> None:
+        """Print how many runs train together, when that changes."""
+        if len(group) > 1 and len(group) != self.size:
+            say(f"{len(group)} runs side by side")
+        self.size = len(group)
+
+    def logged(self, group: Sequence[Trainer]) -> None:
+        """Show the figures of the last window: of several runs their mean loss."""
+        figures = group[0].figures
+        if len(group) > 1:
+            losses = [run.figures["loss"] for run in group if not run.failed]
+            figures = {"loss": float(np.mean(losses))} if losses else {}
+        self.bar.update(group[0].step, figures)
+
+    def asked(self, group: Sequence[Trainer]) -> None:
+        """Show the step at which the present stage ends."""
+        self.bar.extend(max((run.total for run in group if run.waiting), default=group[0].step))
+
+    def pauses(self, step: int) -> bool:
+        """Return whether a signal has come, or a checkpoint is due."""
+        return self.guard.poll() is not None or self.runs[0].saver.due(step)
+
+    def pause(self) -> None:
+        """Stop all runs after a signal, else save those that still train."""
+        if self.guard.received is not None:
+            self.stop()
+        for run in self.alive:
+            if not run.trainer.done:
+                with run.trainer.hooks.contained():
+                    run.save()
+
+    def stop(self) -> None:
+        """Save every run and mark it interrupted, then obey the signal. Raise Stopped."""
+        alive = self.alive
+        for run in alive:
+            with run.trainer.hooks.contained():
+                run.interrupt()
+        handler = self.guard.previous_handler()
+        if handler is not None:
+            handler()
+        for run in alive:
+            with run.trainer.hooks.contained():
+                raise run.stopped_by(self.guard)
+        raise (alive or list(self.runs))[0].stopped_by(self.guard)
+
+
+def announce(trainer: Trainer) -> None:
+    """Print how long a run may take that decides by itself when it is done."""
+    if len(trainer.ends) > 1 and trainer.step == 0:
+        say(
+            f"trains until it has converged: {trainer.ends[0]:,} steps, then at most {trainer.ends[-1]:,} in all"
+        )
+
+
+def truth_measure(method: TrainedMethod, source: Source) -> Callable[[State], dict[str, float]]:
+    """Return a function that gives the MCC of a state's filters, or nothing where the true ones are not known."""
     if source.truth is None or source.truth.filters is None:
         return lambda state: {}
     truth = source.truth.filters
 
-    def measure(state: dict[str, Array]) -> dict[str, float]:
+    def measure(state: State) -> dict[str, float]:
         from sigmapca_cli.evaluation import metrics
 
         return {"mcc": metrics.mcc(as_numpy(method.directions(state)).astype(np.float64), truth)}
@@ -91,126 +245,55 @@ def truth_measure(method: Any, source: Source) -> Callable[[dict[str, Array]], d
     return measure
 
 
-def train(
-    trainer: Trainer, source: Source, writer: RunWriter, saver: checkpoints.Saver, guard: Guard
-) -> None:
-    """Run the loop with everything that hangs on it: log, progress, snapshots, checkpoints, signals."""
-    announce(trainer)
-    shown = progress(trainer.total, trainer.cfg.log_format)
+def finished(trainer: Trainer) -> bool:
+    """Return whether a run may end here: it is asked at this step, and it has converged.
 
-    def between(trainer: Trainer) -> None:
-        if guard.received is not None:
-            stop(trainer, writer, saver, guard)
-        if saver.due(trainer.step):
-            save(trainer, writer, saver)
-
-    trainer.hooks = hooks(trainer, source, writer, shown.update)
-    trainer.hooks.between = between
-    enough = trainer.hooks.finished
-
-    def finished(trainer: Trainer) -> bool:
-        done = enough(trainer)
-        shown.extend(trainer.step if done else trainer.total)
-        return done
-
-    trainer.hooks.finished = finished
-    with guard.noting():
-        try:
-            trainer.run()
-        finally:
-            shown.close()
-        if guard.received is not None:
-            stop(trainer, writer, saver, guard, trained=True)
-        if time.monotonic() - saver.last > LONG_SECONDS:
-            save(trainer, writer, saver, trained=True)
+    Between two stages, pairs that the rows leave free are no reason to end before the bound; with stop=tol they are.
+    """
+    if not is_asked(trainer):
+        return False
+    return convergence_of(trainer).converged(trainer.cfg.tol, strict=trainer.between_stages)
 
 
-def hooks(
-    trainer: Trainer, source: Source, writer: RunWriter, show: Callable[[int, dict[str, float]], None]
-) -> Hooks:
-    """What every run hangs on the loop: its log and snapshots, its measures, and when it is enough."""
-    cfg: Any = trainer.cfg
-    last_snapshot = time.monotonic()
-
-    def log(steps: np.ndarray, values: dict[str, np.ndarray]) -> None:
-        nonlocal last_snapshot
-        row = {name: float(value[-1]) for name, value in values.items()}
-        writer.log(int(steps[-1]), row)
-        show(int(steps[-1]), row)
-        if time.monotonic() - last_snapshot > SNAPSHOT_SECONDS:
-            writer.snapshot(filters=as_numpy(trainer.state["W"]))
-            last_snapshot = time.monotonic()
-
-    def finished(trainer: Trainer) -> bool:
-        # Rows that leave a pair free are no reason to end a run before its bound, unless that was asked for.
-        strict = trainer.between_stages
-        return to_be_asked(trainer) and assessed(trainer).converged(cfg.tol, strict=strict)
-
-    return Hooks(log, truth_measure(trainer.method, source), finished=finished)
+def is_asked(trainer: Trainer) -> bool:
+    """Return whether this is a step at which the run may end because it has converged."""
+    return trainer.between_stages or (trainer.cfg.stop == "tol" and is_due(trainer))
 
 
-def save(trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, *, trained: bool = False) -> None:
-    """A checkpoint, after the metrics up to it are on disk; a state that has diverged does not replace a good one."""
-    trainer.check(stacked(trainer.losses))
-    writer.flush(durable=True)
-    saver.save(trainer, trained=trained)
-
-
-def stop(
-    trainer: Trainer, writer: RunWriter, saver: checkpoints.Saver, guard: Guard, *, trained: bool = False
-) -> None:
-    """A signal came: save what is needed to go on, mark the run interrupted, and leave."""
-    save(trainer, writer, saver, trained=trained)
-    writer.finish({"filters": as_numpy(trainer.state["W"])}, status="interrupted")
-    requeue = guard.pass_on()
-    if requeue is not None:
-        requeue()
-    raise Stopped(
-        f"{guard.name} at step {trainer.step} of {trainer.total}: saved; go on with "
-        f"sigmapca train --resume {shortened(writer.folder)}",
-        exit_status=guard.exit_status,
-    )
-
-
-def to_be_asked(trainer: Trainer) -> bool:
-    """Whether this is a step at which the run may end because it has converged."""
-    return trainer.between_stages or (trainer.cfg.stop == "tol" and due(trainer))
-
-
-def due(trainer: Trainer) -> bool:
-    """With stop=tol: whether to look at the end of this epoch; the looks grow rare, so that they cost a small share."""
+def is_due(trainer: Trainer) -> bool:
+    """Return whether stop=tol measures at the end of this epoch. The intervals grow, so that it costs a small share."""
     if trainer.position[1] != 0 or trainer.step < FIRST_LOOK:
         return False
     before = max(trainer.step - trainer.batches.per_epoch, 1)
     return math.floor(math.log(trainer.step, LOOKS)) > math.floor(math.log(before, LOOKS))
 
 
-def assessed(trainer: Trainer) -> Convergence:
-    """The convergence of the trainer's state, measured once a step."""
+def convergence_of(trainer: Trainer) -> Convergence:
+    """Measure the convergence of the trainer's state, once a step."""
     if trainer.assessed is None or trainer.assessed[0] != trainer.step:
         found = assess(trainer.method, trainer.kept(), trainer.batches.source, work=trainer.work)
         trainer.assessed = (trainer.step, found)
     return trainer.assessed[1]
 
 
-def conclude(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
-    """The solution in its final order and signs, with the evidence for its convergence."""
-    cfg: Any = trainer.cfg
-    state = trainer.kept()
-    found = assessed(trainer)
-    if not np.isfinite(found.gradient).all():
+def build_solution(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
+    """Return the solution in its final order and signs, with the evidence for its convergence."""
+    cfg = trainer.cfg
+    convergence = convergence_of(trainer)
+    if not np.isfinite(convergence.gradient).all():
         raise RunFailed(
             f"ended after {trainer.step} steps without a usable solution (its gradient is not finite): "
             f"try a smaller lr (now {float(cfg.lr):g})"
         )
-    solution = trainer.method.result(state, source.covariance()[1])
-    if "trained_sigma" in solution.extra:
-        solution.extra["trained_sigma"] = solution.extra["trained_sigma"] * trainer.unit
+    solution = trainer.method.result(trainer.kept(), source.covariance()[1])
+    extra = dict(solution.extra)
+    if "trained_sigma" in extra:
+        extra["trained_sigma"] = extra["trained_sigma"] * trainer.unit
     facts: Facts = {
-        **found.facts(solution.order),
-        "converged": found.converged(cfg.tol),
+        **convergence.facts(solution.order),
+        "converged": convergence.converged(cfg.tol),
         "steps": trainer.step,
         "filter_change": trainer.change(),
-        **solution.extra,
+        **extra,
     }
-    return solution, facts
+    return replace(solution, extra=extra), facts

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sigmapca_cli.config import AS_BEFORE, BY_THE_DATA, VOLATILE, YOUNGER
-from sigmapca_cli.runs.find import FOLDER_NAME, UNREADABLE, RunSummary, age_key, run_folders, summarise_folder
+from sigmapca_cli.runs.find import UNREADABLE, RunSummary, summarise_folder
+from sigmapca_cli.runs.folders import FOLDER_NAME, age_key, run_folders
 
 
 def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = None) -> str:

@@ -50,7 +50,7 @@ def forget_failure(folder: Path) -> None:
     (folder / fmt.ERROR_FILE).unlink(missing_ok=True)
 
 
-class LogFile(logging.StreamHandler):
+class LogFile(logging.StreamHandler):  # type: ignore[type-arg]  # generic for type checkers only
     """A handler that appends records to train.log of a run folder."""
 
     def __init__(self, folder: Path) -> None:

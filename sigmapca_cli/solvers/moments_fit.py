@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
 from sigmapca_cli.solvers.path import chosen_lam
@@ -17,34 +15,6 @@ from sigmapca_cli.sources.base import Source
 Array = np.ndarray
 
 log = logging.getLogger("sigmapca")
-
-
-def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
-    """The solution of a resolved configuration with solver=moments, and how it was found.
-
-    init=file starts from the filters of that file, init=orthogonal from a random rotation of the principal axes (by
-    seed), any other init from the principal axes. InputError for models that it does not know.
-    """
-    if problem := refusal(cfg):
-        raise InputError(problem)
-    start = None
-    if cfg.init == "file":
-        from sigmapca_cli.runner.start import from_file
-
-        start = from_file(cfg.init_file, source.p, cfg.k)
-    return moments_fit(
-        source,
-        cfg.k,
-        cfg.solver.lam,
-        whiten=cfg.model.family == "linear_ica",
-        start=start,
-        seed=cfg.seed if cfg.init == "orthogonal" else None,
-        starts=cfg.solver.starts,
-        tol=cfg.solver.tol,
-        max_iter=cfg.solver.max_iterations,
-        threads=cfg.threads,
-        clip=cfg.solver.clip,
-    )
 
 
 def moments_fit(
@@ -95,29 +65,3 @@ def facts(result: Maximum) -> Facts:
         "lam": result.lam,
         "starts_agreeing": result.agreeing,
     }
-
-
-def start_filters(cfg: Any, source: Source) -> Array:
-    """Filters (p, k) to start another method from, for init=moments; from the principal axes, by cfg.solver."""
-    own = cfg.solver
-    return moments_fit(source, cfg.k, own.lam, starts=own.starts, threads=cfg.threads, clip=own.clip)[0].W
-
-
-def refusal(cfg: Any) -> str | None:
-    """Why the solver cannot take a resolved configuration, or None where it can."""
-    if getattr(cfg.model, "objective", None) != "main":
-        return f"solver=moments finds the axes of nonlinear PCA; train model={cfg.model.name} with solver=stochastic"
-    if cfg.ordering.name != "none":
-        return "solver=moments orders by variance at the end; use ordering=none, or solver=stochastic"
-    if cfg.regularisers:
-        return "solver=moments knows no regularisers; drop them, or use solver=stochastic"
-    if cfg.init == "file" and cfg.model.family == "linear_ica":
-        return "solver=moments starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
-    if cfg.sigma.name not in ("batch", "ema", "data"):
-        return f"solver=moments takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
-    if cfg.solver.polish:
-        return "solver=moments has no polish; drop solver.polish, or use solver=newton init=moments"
-    h = cfg.nonlinearity
-    if cfg.model.family != "linear_ica" and (h.name, h.derivative) != ("scaled_tanh", "true"):
-        return f"solver=moments uses no nonlinearity; leave nonlinearity={h.name} out, or use solver=newton"
-    return None

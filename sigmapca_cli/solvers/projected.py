@@ -13,7 +13,6 @@ from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.newton import NewtonResult, solve
 from sigmapca_cli.solvers.parallel import spread
-from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
 
@@ -24,44 +23,6 @@ LARGEST_ROWS = 2_000_000
 """Rows projected at most: 256 MB at k = 32."""
 
 log = logging.getLogger("sigmapca")
-
-
-def fit(cfg: Any, source: Source) -> tuple[Solution, Facts]:
-    """The solution of a resolved configuration with solver=newton, and how it was found.
-
-    InputError for a model that is not the main loss without ordering: the solver knows no other equation.
-    init=file starts from the filters of that file, init=moments from the answer of solver=moments; any other init from
-    the PCA solution.
-    """
-    if problem := refusal(cfg):
-        raise InputError(problem)
-    if cfg.model.family == "linear_ica":
-        return lica_fit(
-            source, cfg.k, cfg.solver.tol, cfg.solver.max_iterations, cfg.threads, cfg.solver.clip
-        )
-    start = None
-    if cfg.init == "file":
-        from sigmapca_cli.runner.start import from_file
-
-        start = from_file(cfg.init_file, source.p, cfg.k)
-    elif cfg.init == "moments":
-        from sigmapca_cli.solvers.moments_fit import start_filters
-
-        start = start_filters(cfg, source)
-    name = cfg.nonlinearity.name
-    return newton_fit(
-        source,
-        cfg.k,
-        cfg.nonlinearity.a if name in ("scaled_tanh", "hard_tanh") else 1.0,
-        name,
-        cfg.nonlinearity.derivative,
-        tol=cfg.solver.tol,
-        max_iter=cfg.solver.max_iterations,
-        threads=cfg.threads,
-        polish=cfg.solver.polish,
-        start=start,
-        clip=cfg.solver.clip,
-    )
 
 
 def newton_fit(
@@ -166,28 +127,3 @@ def _facts(result: NewtonResult, notes: list[str]) -> Facts:
         "residual": result.residual,
         "iterations": result.iterations,
     }
-
-
-def refusal(cfg: Any) -> str | None:
-    """Why the solver cannot take a resolved configuration, or None where it can."""
-    if getattr(cfg.model, "objective", None) != "main":
-        return f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic"
-    if cfg.ordering.name != "none":
-        return "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
-    if cfg.regularisers:
-        return "solver=newton knows no regularisers; drop them, or use solver=stochastic"
-    if cfg.init in ("file", "moments") and cfg.model.family == "linear_ica":
-        return (
-            f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
-        )
-    if cfg.sigma.name not in ("batch", "ema", "data"):
-        return f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
-    h = cfg.nonlinearity
-    if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
-        return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"
-    try:
-        if cfg.model.family != "linear_ica":
-            lookup(h.name, h.derivative)
-    except InputError as problem:
-        return str(problem)
-    return None

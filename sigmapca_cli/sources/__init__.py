@@ -2,9 +2,10 @@
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 
 if TYPE_CHECKING:
     from sigmapca_cli.sources.base import Source
@@ -25,7 +26,7 @@ BUILDERS = {
 WITHOUT_FILES = ("natural", "planted", "points")
 
 
-def build(data_cfg: Any) -> "Source":
+def build(data_cfg: DataConfig) -> "Source":
     """The source that a `data` group describes (see `config.DataConfig`); InputError when unknown."""
     name = data_cfg.name
     if name not in BUILDERS:

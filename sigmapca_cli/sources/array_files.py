@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.column_files import read_feather, read_parquet
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.hdf5 import pick, read_hdf5
 from sigmapca_cli.sources.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.sources.text import read_text
@@ -32,13 +33,13 @@ def _numpy(path: Path) -> Iterator[None]:
             raise
 
 
-def read_npy(path: Path, cfg: Any) -> Table:
+def read_npy(path: Path, cfg: DataConfig) -> Table:
     """A memory map of the file: nothing is read yet."""
     with _numpy(path):
         return Table(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npz(path: Path, cfg: Any) -> Table:
+def read_npz(path: Path, cfg: DataConfig) -> Table:
     """One array of numpy's archive, with the names beside it; or the matrix that scipy.sparse keeps in one."""
     with _numpy(path), np.load(path, allow_pickle=False) as archive:
         _refuse_workbook(path, archive.zip.namelist())
@@ -100,7 +101,7 @@ def _refuse_workbook(path: Path, members: list[str]) -> None:
         raise InputError(f"{path} is a spreadsheet: save the sheet as CSV (UTF-8), or by pandas as Parquet")
 
 
-def read_mat(path: Path, cfg: Any) -> Table:
+def read_mat(path: Path, cfg: DataConfig) -> Table:
     """One matrix of a MATLAB 5 file; a cell array of as many strings as it has columns holds their names."""
     from scipy.io import loadmat, whosmat
 
@@ -128,7 +129,7 @@ def read_mat(path: Path, cfg: Any) -> Table:
     return Table(matrix, _beside(cells, width) if cfg.recognise else None)
 
 
-def read_safetensors(path: Path, cfg: Any) -> Table:
+def read_safetensors(path: Path, cfg: DataConfig) -> Table:
     """One tensor of a file of several."""
     try:
         from safetensors import safe_open
@@ -183,7 +184,7 @@ def is_zarr(folder: Path) -> bool:
     return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def read_matrix(path: Path, cfg: Any) -> Table:
+def read_matrix(path: Path, cfg: DataConfig) -> Table:
     """The matrix in a file, not yet checked, with the columns that `cfg` asks for and the names the file has."""
     if path.is_dir():
         if is_zarr(path):
@@ -221,7 +222,7 @@ def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
     return read_text
 
 
-def select(table: Table, cfg: Any, path: Path) -> Table:
+def select(table: Table, cfg: DataConfig, path: Path) -> Table:
     """The columns that are asked for, of a table that was read whole or not at all yet."""
     fields = table.data.dtype.names
     if fields:
@@ -242,7 +243,7 @@ def select(table: Table, cfg: Any, path: Path) -> Table:
     return table
 
 
-def _records(data: NDArray, cfg: Any, path: Path) -> Table:
+def _records(data: NDArray, cfg: DataConfig, path: Path) -> Table:
     """Records with named fields, as `frame.to_records()` makes them, as columns."""
     names = list(data.dtype.names or ())
     keep = [names[i] for i in chosen(names, len(names), cfg, path)]

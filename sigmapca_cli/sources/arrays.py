@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.several import files_of, stacked
@@ -193,7 +194,7 @@ def in_table(table: Table, kept: Index | None) -> Callable[[int, int], str] | No
     return place
 
 
-def build(cfg: Any) -> Source:
+def build(cfg: DataConfig) -> Source:
     if cfg.path is None:
         raise InputError(
             "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
@@ -210,7 +211,7 @@ def build(cfg: Any) -> Source:
     )
 
 
-def table_source(table: Table, cfg: Any, where: str) -> ArraySource:
+def table_source(table: Table, cfg: DataConfig, where: str) -> ArraySource:
     """A table whose data are usable already as a source: missing values and outliers seen to, names kept."""
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
@@ -240,13 +241,13 @@ def row_words(table: Table, kept: Index | None, part: slice) -> Callable[[int], 
     return words
 
 
-def read_files(paths: Sequence[Path], cfg: Any) -> Table:
+def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
     """The tables of one or several files, one below the other, in a form whose rows are quick to gather."""
     tables = [read_one(path, cfg) for path in paths]
     return tables[0] if len(tables) == 1 else stacked(tables, paths)
 
 
-def read_one(path: Path, cfg: Any) -> Table:
+def read_one(path: Path, cfg: DataConfig) -> Table:
     """One file, checked."""
     table = read_matrix(path, cfg)
     check_matrix(table.data, str(path))

@@ -5,7 +5,7 @@ import hashlib
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.statistics import (
     Moments,
     principal_axes,
@@ -57,10 +58,21 @@ class Standardisation:
     relative_epsilon: float = 0.0
     whiten: str = "none"
     scale_input: float = 1.0
+    # Younger than the hash of the data: they join it only where they are set.
+    whiten_rank: int | None = field(default=None, repr=False)
+    centre: bool = field(default=True, repr=False)
 
     @classmethod
-    def of(cls, cfg: Any, relative_epsilon: float = 0.0) -> "Standardisation":
-        return cls(cfg.standardise, cfg.epsilon, relative_epsilon, cfg.whiten, float(cfg.scale_input))
+    def of(cls, cfg: DataConfig, relative_epsilon: float = 0.0) -> "Standardisation":
+        scale = float(cfg.scale_input)
+        younger = cfg.whiten_rank, cfg.centre
+        return cls(str(cfg.standardise), cfg.epsilon, relative_epsilon, cfg.whiten, scale, *younger)
+
+    @property
+    def described(self) -> str:
+        """What tells these options apart in the hash of the data."""
+        rank = "" if self.whiten_rank is None else f" whiten_rank={self.whiten_rank}"
+        return rank + ("" if self.centre else " centre=False")
 
     @property
     def turns(self) -> bool:
@@ -70,6 +82,8 @@ class Standardisation:
 
 class Source(ABC):
     """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
+
+    With `data.centre=false` nothing is subtracted: `mean` is 0 then, and `covariance` gives the mean of the rows.
 
     A subclass gives `_gather` (raw rows, in units where `unit` × raw is the raw feature) and `_raw_moments`.
     Data are read-only after construction, so any number of threads may call `rows`.
@@ -140,13 +154,17 @@ class Source(ABC):
         self._axes: tuple[Array, Array] | None = None
         self.scale, self.whitening = scale, None
         if options.whiten != "none":
-            self.whitening = whitening_matrix(self._scaled_covariance(), options.whiten) * options.scale_input
+            T = whitening_matrix(self._scaled_covariance(), options.whiten, options.whiten_rank)
+            self.whitening = T * options.scale_input
             self._covariance = None
         else:
             self.scale = scale / options.scale_input
+        self._data_mean = m.mean
+        if not options.centre:
+            self.mean = np.zeros_like(m.mean)
         self._prepare_apply()
-        described = repr((self.name, self.n, self.p, self.patch_shape, options)).encode()
-        parts = (content, described, self.mean.tobytes(), variance.tobytes())
+        described = repr((self.name, self.n, self.p, self.patch_shape, options)) + options.described
+        parts = (content, described.encode(), m.mean.tobytes(), variance.tobytes())
         self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
 
     @property
@@ -160,6 +178,8 @@ class Source(ABC):
         self._mean32 = (self.mean / self.unit).astype(np.float32)
         self._gain32 = (gain * self.unit).astype(np.float32)
         self._tiles = self._mean32[None], self._gain32[None]
+        offset = (self._data_mean - self.mean) * gain
+        self._offset: Array = offset if self.whitening is None else offset @ self.whitening
 
     def _repeated(self, rows: int) -> tuple[Rows, Rows]:
         """Mean and gain, repeated to full batches: without broadcasting an operation takes half the time."""
@@ -218,13 +238,13 @@ class Source(ABC):
         return (C + C.T) / 2
 
     def covariance(self) -> tuple[Array, Array]:
-        """Mean (p,), zero by construction, and biased covariance (p, p) of the standardised rows; cached."""
+        """Mean (p,), zero where the data are centred, and biased covariance (p, p) of the standardised rows; cached."""
         if self._covariance is None:
             C = self._scaled_covariance()
             if self.whitening is not None:
                 C = self.whitening.T @ C @ self.whitening
             self._covariance = (C + C.T) / 2
-        return np.zeros(self.p), self._covariance
+        return self._offset, self._covariance
 
     @property
     def has_unit_variance(self) -> bool:
@@ -299,15 +319,12 @@ class PlacedSource(MemorySource):
 
     def _standardise(self, options: Standardisation, content: bytes) -> None:
         super()._standardise(options, content)
-        self._offset, self.mean = self.mean, np.zeros(self.p)
+        self.mean = np.zeros(self.p)
         self._constant = np.zeros_like(self._constant)
         self._prepare_apply()
 
-    def covariance(self) -> tuple[Array, Array]:
-        return self._offset, super().covariance()[1]
 
-
-def known_source(name: str, X: NDArray, truth: Truth, cfg: Any) -> MemorySource:
+def known_source(name: str, X: NDArray, truth: Truth, cfg: DataConfig) -> MemorySource:
     """Made rows X (n, k) with their truth, as a source: the half asked for, and the truth that then still holds."""
     part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
     return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))

@@ -5,12 +5,12 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 from sigmapca_cli.sources.unpickle import restricted_load
@@ -228,7 +228,7 @@ def _present(folder: Path, layout: Layout) -> Iterator[Path]:
         yield from (p for p in (folder / name, folder / f"{name}.bin") if p.is_file())
 
 
-def build(cfg: Any) -> PatchSource:
+def build(cfg: DataConfig) -> PatchSource:
     layout = LAYOUTS[cfg.name]
     path = locate(cfg.name, cfg.path, layout.places, cfg.offline)
     limit = cfg.images if cfg.select == "first" else None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
 from sigmapca_cli.untrusted_files import damaged, need_memory
 
@@ -21,7 +22,7 @@ def _pyarrow(path: Path, kind: str) -> Any:
     return pyarrow
 
 
-def read_parquet(path: Path, cfg: Any) -> Table:
+def read_parquet(path: Path, cfg: DataConfig) -> Table:
     """The numeric columns that are asked for; only those are read."""
     _pyarrow(path, "Parquet")
     import pyarrow.parquet as parquet
@@ -35,7 +36,7 @@ def read_parquet(path: Path, cfg: Any) -> Table:
     return _table(path, schema, table, keep, notes, labels)
 
 
-def read_feather(path: Path, cfg: Any) -> Table:
+def read_feather(path: Path, cfg: DataConfig) -> Table:
     """Feather, which is Arrow's own file format."""
     pyarrow = _pyarrow(path, "Feather")
     from pyarrow import feather
@@ -58,7 +59,7 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in schema.names if name in named or name.startswith(INDEX)]
 
 
-def _keep(path: Path, schema: Any, cfg: Any) -> tuple[list[int], list[str], list[str]]:
+def _keep(path: Path, schema: Any, cfg: DataConfig) -> tuple[list[int], list[str], list[str]]:
     """(columns to read, sentences about the others, the index's columns), with a refusal of what holds no numbers."""
     import pyarrow.types as types
 

@@ -46,6 +46,8 @@ YOUNGER_DATA: dict[str, Any] = {
     "missing": "refuse",
     "clip": None,
     "max_pixels": None,
+    "whiten_rank": None,
+    "centre": True,
 }
 # Field: (least allowed, most allowed); None is unbounded. Optional fields may also be null.
 RANGES: dict[str, tuple[float | None, float | None]] = {
@@ -63,6 +65,7 @@ RANGES: dict[str, tuple[float | None, float | None]] = {
     "angle": (-360, 360),
     "clip": (0, 0.499999),
     "max_pixels": (1, None),
+    "whiten_rank": (1, None),
 }
 
 
@@ -78,6 +81,12 @@ class DataConfig:
     standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see STANDARDISE
     epsilon: float | None = None  # ε; null: relative to the data's scale
     whiten: str = "none"
+    whiten_rank: int | None = (
+        None  # whiten the leading eigenvectors only, the others become 0; null: all of them
+    )
+    centre: bool = (
+        True  # subtract the mean; false: only scale, for model.centring=noncentred and noncentred_mean
+    )
     scale_input: float = 1.0  # multiplies the standardised rows
     half: str = "all"  # disjoint halves of images or rows
     offline: bool = False  # never download
@@ -133,6 +142,10 @@ class DataConfig:
                 raise InputError(f"data.{field}={getattr(self, field)}: choose one of {', '.join(allowed)}")
         for field, (low, high) in RANGES.items():
             _check_range(field, getattr(self, field), low, high)
+        if self.whiten_rank is not None and self.whiten == "none":
+            raise InputError(
+                f"data.whiten_rank={self.whiten_rank}: set data.whiten=zca or data.whiten=pca with it"
+            )
         if not is_finite(self.scale_input) or self.scale_input <= 0:
             raise InputError(f"data.scale_input={self.scale_input}: give a finite number above 0")
         self.delimiter = _delimiter(self.delimiter)

@@ -1,14 +1,15 @@
 """data=images: every PNG, JPEG and TIFF below a folder, of any size, as patches; decoded one at a time."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.patch_moments import patch_moments
 from sigmapca_cli.sources.patches import (
@@ -44,7 +45,7 @@ def image_files(folder: Path, hidden: bool = False) -> list[Path]:
     return files
 
 
-def choose_files(files: list[Path], cfg: Any) -> list[Path]:
+def choose_files(files: list[Path], cfg: DataConfig) -> list[Path]:
     """data.images of them, the first or a random choice in order, then data.half of those."""
     count = len(files) if cfg.images is None else cfg.images
     if count > len(files):
@@ -134,7 +135,7 @@ def _buffer(size: int, dtype: np.dtype) -> NDArray:
     return np.zeros(size, dtype) if small else scratch_array((size,), dtype)
 
 
-def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
+def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
     """Decode the pictures one at a time into a flat buffer of padded pixels."""
     pictures = [picture for file in files for picture in pictures_of(file, cfg)]
     coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
@@ -161,7 +162,7 @@ def from_files(files: list[Path], cfg: Any) -> RaggedPatchSource:
     return RaggedPatchSource("images", sides, pixels, shape, cfg.stride, pad, options)
 
 
-def build(cfg: Any) -> Source:
+def build(cfg: DataConfig) -> Source:
     if cfg.path is None:
         raise InputError("data=images needs data.path=FOLDER with PNG, JPEG or TIFF files")
     folder = existing(cfg.path, "a folder of images")
@@ -171,7 +172,7 @@ def build(cfg: Any) -> Source:
     return from_files(files, cfg)
 
 
-def _whole_images(files: list[Path], cfg: Any) -> PatchSource:
+def _whole_images(files: list[Path], cfg: DataConfig) -> PatchSource:
     """data.patch=0: each image is one row, so all must have one square size."""
     pictures = [picture for file in files for picture in pictures_of(file, cfg)]
     side = pictures[0].rows
@@ -182,11 +183,4 @@ def _whole_images(files: list[Path], cfg: Any) -> PatchSource:
         )
     coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
     images = np.stack([decode(picture, coloured, bits, cfg) for picture in announced(pictures)])
-    chosen = {**vars_of(cfg), "images": None, "half": "all", "select": "first"}
-    return patch_source("images", images, type("Chosen", (), chosen))
-
-
-def vars_of(cfg: Any) -> dict[str, Any]:
-    """The fields of a data group that concern patches, whatever object holds them."""
-    names = ("grey", "patch", "stride", "padding", "seed", "standardise", "epsilon", "whiten", "scale_input")
-    return {name: getattr(cfg, name) for name in names}
+    return patch_source("images", images, replace(cfg, images=None, half="all", select="first"))

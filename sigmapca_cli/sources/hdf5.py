@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, listed
 from sigmapca_cli.untrusted_files import as_text, damaged, need_memory, self_contained, stored
 
@@ -26,7 +27,7 @@ def pick(path: Path, names: Sequence[str], wanted: str | None, option: str) -> s
     return names[0]
 
 
-def read_hdf5(path: Path, cfg: Any) -> Table:
+def read_hdf5(path: Path, cfg: DataConfig) -> Table:
     """A memory map where the data set lies in one piece, else the open h5py data set; or columns side by side."""
     import h5py
 
@@ -39,7 +40,7 @@ def read_hdf5(path: Path, cfg: Any) -> Table:
             raise
 
 
-def _table(file: Any, path: Path, cfg: Any) -> Table:
+def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
     import h5py
 
     self_contained(file)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import locate
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 from sigmapca_cli.text import reason
@@ -103,6 +104,6 @@ def load(path: Path, split: str) -> NDArray:
     return np.concatenate([load_split(path, each) for each in splits])
 
 
-def build(cfg: Any) -> PatchSource:
+def build(cfg: DataConfig) -> PatchSource:
     path = locate("mnist", cfg.path, PLACES, cfg.offline)
     return patch_source("mnist", load(path, cfg.split), cfg)

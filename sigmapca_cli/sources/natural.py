@@ -2,12 +2,12 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 
 TILE = 32
@@ -37,6 +37,6 @@ def tiles(image: NDArray, side: int = TILE) -> NDArray:
     return cut.transpose(0, 2, 1, 3, 4).reshape(rows * cols, side, side, -1)
 
 
-def build(cfg: Any) -> PatchSource:
+def build(cfg: DataConfig) -> PatchSource:
     """520 tiles, so 532,480 patches at stride 1 with "same" padding."""
     return patch_source("natural", np.concatenate([tiles(image) for image in photographs()]), cfg)

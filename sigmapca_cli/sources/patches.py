@@ -1,7 +1,6 @@
 """All square patches of equally large images as rows, gathered on demand."""
 
 import hashlib
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.patch_moments import patch_moments, positions
 from sigmapca_cli.sources.statistics import Moments
 
@@ -82,7 +82,7 @@ class PatchSource(Source):
         return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
 
 
-def choose_images(images: NDArray, cfg: Any) -> NDArray:
+def choose_images(images: NDArray, cfg: DataConfig) -> NDArray:
     """data.images of them, the first or a random choice in order, then data.half of those."""
     count = len(images) if cfg.images is None else cfg.images
     if count > len(images):
@@ -101,7 +101,7 @@ def to_grey(images: NDArray) -> NDArray:
     return (np.rint(grey) if images.dtype.kind in "ui" else grey).astype(images.dtype)[..., None]
 
 
-def patch_source(name: str, images: NDArray, cfg: Any) -> PatchSource:
+def patch_source(name: str, images: NDArray, cfg: DataConfig) -> PatchSource:
     """A PatchSource with the options of the data group; data.patch=0 takes each whole image as one row."""
     images = choose_images(images, cfg)
     if cfg.grey:

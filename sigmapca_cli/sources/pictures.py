@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.text import reason
 
 ORIENTATION = 0x0112
@@ -73,7 +74,7 @@ def too_large(path: Path, most: int) -> InputError:
     )
 
 
-def pictures_of(path: Path, cfg: Any) -> list[Picture]:
+def pictures_of(path: Path, cfg: DataConfig) -> list[Picture]:
     """The pictures of a file, from its headers: a page of a TIFF is one each. InputError for what is no image."""
     with opened(path, cfg.max_pixels) as image:
         found: list[Picture] = []
@@ -89,7 +90,7 @@ def pictures_of(path: Path, cfg: Any) -> list[Picture]:
         return found
 
 
-def _header(path: Path, page: int, image: Any, cfg: Any) -> Picture:
+def _header(path: Path, page: int, image: Any, cfg: DataConfig) -> Picture:
     cols, rows = image.size
     if image.format != "TIFF" and cfg.recognise and _orientation(image) in TURNED:
         rows, cols = cols, rows  # Pillow turns a TIFF itself
@@ -111,7 +112,7 @@ def _bits(image: Any) -> int:
     return WIDE if image.mode in ("I", "F") else BYTES
 
 
-def decode(picture: Picture, coloured: bool, bits: int, cfg: Any) -> NDArray:
+def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDArray:
     """Pixels (rows, cols, 3 or 1), upright: uint8, uint16 where every picture has 16 bits, float32 for wide ones.
 
     Transparent pixels are blended with black, as zero padding is black.

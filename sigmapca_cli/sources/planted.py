@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import MemorySource, Truth, known_source
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.untrusted_files import need_memory
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ def standard_deviations(k: int, group: int) -> NDArray[Any]:
     return FIRST_STD * DECAY ** (np.arange(k) // group)
 
 
-def sample(cfg: Any) -> tuple[NDArray[np.float32], Truth]:
+def sample(cfg: DataConfig) -> tuple[NDArray[np.float32], Truth]:
     """X (n, p) float32 and its truth: filters E (p, k) orthonormal, sources s (n, k), mixing E."""
     if cfg.k > cfg.p:
         raise InputError(f"data.k={cfg.k} sources do not fit into data.p={cfg.p} dimensions: lower data.k")
@@ -47,5 +48,5 @@ def sample(cfg: Any) -> tuple[NDArray[np.float32], Truth]:
     return X, Truth("filters", filters=E, sources=s, mixing=E)
 
 
-def build(cfg: Any) -> MemorySource:
+def build(cfg: DataConfig) -> MemorySource:
     return known_source("planted", *sample(cfg), cfg)

@@ -1,11 +1,10 @@
 """data=points: a cloud of independent 2-D points, rotated; the smallest problem in which linear PCA fails."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.sources.base import MemorySource, Truth, known_source
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.untrusted_files import need_memory
 
 Array = NDArray[np.float64]
@@ -19,7 +18,7 @@ def cloud(distribution: str, n: int, seed: int) -> Array:
     return generator.laplace(scale=1 / np.sqrt(2), size=(n, 2))
 
 
-def sample(cfg: Any) -> tuple[Array, Truth]:
+def sample(cfg: DataConfig) -> tuple[Array, Truth]:
     """X = S Rᵀ (n, 2), R the rotation by data.angle degrees; R's columns are the true filters."""
     angle = np.deg2rad(cfg.angle)
     R = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -29,5 +28,5 @@ def sample(cfg: Any) -> tuple[Array, Truth]:
     return S @ R.T, Truth("filters", filters=R, sources=S, mixing=R)
 
 
-def build(cfg: Any) -> MemorySource:
+def build(cfg: DataConfig) -> MemorySource:
     return known_source("points", *sample(cfg), cfg)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import data_roots
 from sigmapca_cli.untrusted_files import as_text
 
@@ -13,7 +14,7 @@ PREPARABLE = ("cifar10", "cifar100", "mnist")
 LATER = ("path", "offline", "half", "whiten", "scale_input")
 
 
-def differences(made: dict[str, Any], cfg: Any) -> list[str]:
+def differences(made: dict[str, Any], cfg: DataConfig) -> list[str]:
     """The options in which a prepared file differs from what is asked, as `data.key=value` of the file."""
     return [
         f"data.{key}={'null' if value is None else value}"
@@ -35,7 +36,7 @@ def prepared_files(name: str) -> list[tuple[Path, dict[str, Any]]]:
     return found
 
 
-def reusable(cfg: Any) -> Path | None:
+def reusable(cfg: DataConfig) -> Path | None:
     """The prepared file to use for this data group, or None."""
     if cfg.name not in PREPARABLE or cfg.path is not None:
         return None
@@ -45,7 +46,7 @@ def reusable(cfg: Any) -> Path | None:
     return None
 
 
-def with_near_misses(cfg: Any, problem: InputError) -> InputError:
+def with_near_misses(cfg: DataConfig, problem: InputError) -> InputError:
     """The error of a data set that is nowhere, with the prepared file that differs in few options named."""
     near = [(len(d), path, d) for path, made in prepared_files(cfg.name) if (d := differences(made, cfg))]
     if not near:

@@ -2,13 +2,13 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.text import reason
 from sigmapca_cli.untrusted_files import need_memory
@@ -113,7 +113,7 @@ def read_recordings(path: Path) -> tuple[int, Array]:
     return rates.pop(), np.hstack([samples[:length] for _, samples in tracks])
 
 
-def sample(cfg: Any) -> tuple[Array, Truth | None, int | None]:
+def sample(cfg: DataConfig) -> tuple[Array, Truth | None, int | None]:
     """X (n, k), its truth and its sample rate."""
     if cfg.path is None:
         n = 2000 if cfg.n is None else cfg.n
@@ -133,7 +133,7 @@ def sample(cfg: Any) -> tuple[Array, Truth | None, int | None]:
     return X, truth, rate
 
 
-def build(cfg: Any) -> MemorySource:
+def build(cfg: DataConfig) -> MemorySource:
     X, truth, rate = sample(cfg)
     part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
     held = None if truth is None else truth.in_part(part, turned=options.turns)

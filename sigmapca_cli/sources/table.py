@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 
 MOST_NAMED = 12
 # What programs call the column that counts the rows.
@@ -43,7 +44,7 @@ class Table:
 
 
 def chosen(
-    names: Sequence[str] | None, width: int, cfg: Any, where: object, left_out: Sequence[int] = ()
+    names: Sequence[str] | None, width: int, cfg: DataConfig, where: object, left_out: Sequence[int] = ()
 ) -> list[int]:
     """Positions of the columns to read, in order: data.columns, or all but `left_out`; then without data.drop.
 
@@ -155,7 +156,7 @@ def is_counter(name: str | None, values: NDArray) -> bool:
     return (called in COUNTERS or called.endswith("id")) and counts(values)
 
 
-def without_counter(table: Table, cfg: Any, where: object) -> Table:
+def without_counter(table: Table, cfg: DataConfig, where: object) -> Table:
     """The table without a first column that only numbers the rows, and a sentence that says so."""
     explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
     explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)

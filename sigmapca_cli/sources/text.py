@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
 from sigmapca_cli.sources.text_layout import DECIMAL_COMMA, records, sniff
 from sigmapca_cli.sources.text_values import Layout, is_missing, number
@@ -34,7 +35,7 @@ class Word:
     seen: list[str] = field(default_factory=list)
 
 
-def read_text(path: Path, cfg: Any) -> Table:
+def read_text(path: Path, cfg: DataConfig) -> Table:
     """The numbers of a text file; columns of words are refused by name unless they are left out by a key."""
     layout = sniff(path, cfg)
     keep = chosen(layout.names, layout.width, cfg, path, layout.left_out)

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import unique
 from sigmapca_cli.sources.text_values import Layout, is_missing, is_number
 
 
-def find_header(path: Path, layout: Layout, sample: list[list[str]], cfg: Any) -> None:
+def find_header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataConfig) -> None:
     """Whether the first record holds names, and which leading columns are an index."""
     first, rest = sample[0], sample[1:]
     has_words = words_on_top(first, rest, layout.decimal)

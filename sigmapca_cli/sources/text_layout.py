@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import unique
 from sigmapca_cli.sources.text_header import find_header
 from sigmapca_cli.sources.text_values import Layout, is_missing, is_number
@@ -101,7 +102,7 @@ def split(lines: Any, delimiter: str | None) -> Iterator[Record]:
         before = reader.line_num
 
 
-def sniff(path: Path, cfg: Any) -> Layout:
+def sniff(path: Path, cfg: DataConfig) -> Layout:
     """The layout of a text file, as the configuration gives it or its first lines show it."""
     encoding, note = encoding_of(path, cfg.encoding)
     lines = _first_lines(path, encoding)

@@ -8,8 +8,8 @@ import numpy as np
 Array = Any  # numpy.ndarray, or torch.Tensor
 
 
-def on_host(value: Array) -> bool:
-    """Whether this is an array of NumPy's."""
+def is_numpy(value: Array) -> bool:
+    """Return whether this is an array of NumPy's."""
     return isinstance(value, np.ndarray)
 
 

@@ -1,7 +1,6 @@
 """Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
@@ -10,12 +9,9 @@ import numpy as np
 
 from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.forked_batches import Gatherer, Gone
-
-log = logging.getLogger("sigmapca")
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
-# many rows; more rows than this leave the cache.
+# many rows are best; a block of more rows does not fit into the cache.
 BLOCK_ROWS = 1024
 AHEAD = 2  # blocks gathered before they are needed
 PIECE = 1 << 20  # rows sent through the shuffle buffer by one sort
@@ -31,12 +27,12 @@ class Batch(NamedTuple):
 class Batches:
     """Batches of standardised rows in a new random order every epoch.
 
-    Epoch e is ordered by a generator seeded with (seed, e), so the position (epoch, batch) says all there is
-    to know: a resumed run sees the rows that the uninterrupted one would have seen. A last batch of one row
-    is left out, since it has no variance. `through` is the size of the buffer that shuffles, None for all rows.
+    A generator seeded with (seed, e) orders epoch e. So the position (epoch, batch) determines the rows: a resumed
+    run sees the rows that the uninterrupted one would have seen. A last batch of one row is left out, since it has no
+    variance. `through` is the size of the buffer that shuffles, None for all rows.
     """
 
-    may_fork = True  # a process of its own may gather: nothing but the source is needed for it
+    may_fork = True  # a forked process can gather the batches: it needs nothing but the source
 
     def __init__(
         self, source: Source, batch_size: int, seed: int, *, centre: bool = False, through: int | None = None
@@ -47,10 +43,13 @@ class Batches:
         self.per_epoch = whole + (rest >= 2)
         self.block = max(1, BLOCK_ROWS // self.size)  # batches gathered at once
         self.ring: list[np.ndarray] = []
-        self.gatherer: Gatherer | None = None
+
+    def prepare(self, centred: bool) -> None:
+        """Set whether rows come centred on their batch, with their mean square, as the step of this run wants."""
+        self.centre = centred
 
     def order(self, epoch: int) -> np.ndarray:
-        """The permutation of the rows in an epoch, (n,)."""
+        """Return the permutation of the rows in an epoch, (n,)."""
         generator = np.random.default_rng((self.seed, epoch))
         if self.through is not None and self.through < self.source.n:
             return through_buffer(self.source.n, self.through, generator)
@@ -59,28 +58,16 @@ class Batches:
         return order
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch from the batch numbered `first` on; centred on each batch where asked.
+        """Yield the batches of one epoch from the batch numbered `first` on.
 
-        A batch may be looked at until the next one is asked for: its memory is used again.
+        A batch is only valid until the next one is requested: buffers are reused.
         """
-        if self.gatherer is not None:
-            try:
-                for batch in self.gatherer.batches(self, epoch, self.ranges(first)):
-                    yield batch
-                    first += 1
-                return
-            except Gone:
-                self.gatherer.close()
-                self.gatherer = None
-                log.warning(
-                    "the process that gathered batches has ended (out of memory?); going on without it"
-                )
         order, ranges = self.order(epoch), self.ranges(first)
         if cores() == 1:
             for numbers in ranges:
                 yield from self.gather(order, numbers)
             return
-        # Gathering lets go of the interpreter's lock, so a second core does it while the first computes.
+        # Gathering releases the interpreter's lock, so a second core does it while the first one computes.
         with ThreadPoolExecutor(1, thread_name_prefix="gather") as pool:
             waiting = [pool.submit(self.gather, order, numbers) for numbers in islice(ranges, AHEAD)]
             while waiting:
@@ -89,12 +76,12 @@ class Batches:
                 yield from ready.result()
 
     def ranges(self, first: int) -> Iterator[range]:
-        """The numbers of the batches of each block, from the batch numbered `first` on."""
+        """Yield the numbers of the batches of each block, from the batch numbered `first` on."""
         for block in range(first, self.per_epoch, self.block):
             yield range(block, min(block + self.block, self.per_epoch))
 
     def cut(self, rows: np.ndarray, power: np.ndarray, numbers: range) -> list[Batch]:
-        """The batches with these numbers out of a block that holds them one after the other."""
+        """Return the batches with these numbers out of a block that holds them one after the other."""
         count = min(numbers.stop * self.size, self.source.n) - numbers.start * self.size
         return [
             Batch(rows[i * self.size : min((i + 1) * self.size, count)], power[i])
@@ -102,7 +89,7 @@ class Batches:
         ]
 
     def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
-        """The batches with these numbers, in the buffer given or in one of our own."""
+        """Return the batches with these numbers, written into the buffer given or into one of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
         buffer = self.buffer(numbers.start) if buffer is None else buffer
         rows = self.source.rows(index, out=buffer[: len(index)])
@@ -110,16 +97,16 @@ class Batches:
         return [*self.split(rows[:whole]), *self.split(rows[whole:])]
 
     def buffer(self, start: int) -> np.ndarray:
-        """Where the block that begins with this batch is gathered: new memory for each costs more than the rows."""
+        """Return the buffer of the block that begins with this batch. New memory for each costs more than the rows."""
         if not self.ring:
             shape = (self.block * self.size, self.source.p)
             self.ring = [np.empty(shape, np.float32) for _ in range(AHEAD + 2)]
         return self.ring[start // self.block % len(self.ring)]
 
     def split(self, rows: np.ndarray) -> list[Batch]:
-        """Batches of equal size out of rows (m·b, p), all centred in one pass; the rest of an epoch is one of its own.
+        """Cut rows (m·b, p) into m batches, all centred in one pass; fewer than b rows are one batch.
 
-        Few calls on much data: the thread that trains waits for the interpreter's lock at each of them.
+        Few calls on much data: at each of them the thread that trains waits for the interpreter's lock.
         """
         if not len(rows):
             return []
@@ -134,12 +121,24 @@ class Batches:
         return [Batch(*pair) for pair in zip(x, power, strict=True)]
 
 
-def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
-    """The order, (n,), in which rows 0 … n − 1 leave a buffer of `size` rows, as of tf.data's shuffle.
+class StackedBatches:
+    """The batches of R runs with different seeds as batches of rows (R, b, p)."""
 
-    The buffer holds the first rows; again and again a random one leaves and the next row takes its place, so
-    order[t] < t + size. Whoever leaves at time t took that place when it was last drawn: a stable sort by place
-    puts each row behind the one that it follows.
+    def __init__(self, runs: Sequence[Batches]) -> None:
+        self.runs = runs
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one epoch from the batch numbered `first` on."""
+        for batches in zip(*(run.epoch(epoch, first) for run in self.runs), strict=True):
+            yield Batch(np.stack([batch.x for batch in batches]), batches[0].power)
+
+
+def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
+    """Return the order, (n,), in which rows 0 … n − 1 leave a buffer of `size` rows, as in tf.data's shuffle.
+
+    The buffer holds the first rows. At each time a random row leaves it and the next row takes its place, so
+    order[t] < t + size. The row that leaves at time t took that place when the place was last drawn. So a stable sort
+    by place puts each row behind the one that it follows.
     """
     order = np.empty(n, kind(n))
     held = np.arange(size, dtype=order.dtype)
@@ -160,5 +159,5 @@ def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndar
 
 
 def kind(n: int) -> type[np.signedinteger]:
-    """The smallest type that counts n rows."""
+    """Return the smallest integer type that counts n rows."""
     return np.int32 if n < 2**31 else np.int64

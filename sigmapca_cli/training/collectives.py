@@ -1,8 +1,9 @@
-"""The processes that share a run: what they tell each other, and what becomes of the rest when one is gone.
+"""Collective communication between the ranks of one run, and what the other ranks do when one dies.
 
-Until training begins words go over a group that may wait long (one process reads data more slowly than another);
-then words and sums go over groups that do not. A process that leaves says so in the store first, so that those whose
-sum then breaks off can tell an orderly end from a death, and one of them, the first that lives, says it in one line.
+During set-up, collectives use a group with a long timeout, because one rank may read its data more slowly than
+another. During training they use groups with a short timeout. A rank that ends writes its reason into the store first.
+The others, whose collective then fails, can so tell an orderly end from a death. The lowest rank that is alive prints
+the error line.
 """
 
 import atexit
@@ -25,37 +26,40 @@ from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.processes import Place
 from sigmapca_cli.signals import RESUMABLE
 
-PATIENT = timedelta(hours=6)  # until the slowest has read its data
-STEP = timedelta(
+SETUP_TIMEOUT = timedelta(hours=6)  # the slowest rank has read its data by then
+STEP_TIMEOUT = timedelta(
     seconds=float(os.environ.get("SIGMAPCA_RANK_TIMEOUT") or 300)
-)  # until a silent one is given up
-ANSWER = 2.0  # seconds in which those that live say so
-Made = TypeVar("Made")
+)  # a rank that is silent for longer counts as dead
+ANSWER_SECONDS = 2.0  # a rank that is alive answers within so many seconds
+Result = TypeVar("Result")
 
 
 class Ranks:
-    """Sums, means and words between the processes of a run. `weight` is this one's share of the present batch."""
+    """The collectives of the processes that train one run together."""
 
     def __init__(self, here: Place, device: torch.device) -> None:
         self.rank, self.world = here.rank, here.world
-        self.weight = 1.0
-        self.asking = threading.Lock()
-        self.found: SigmapcaError | None = None
-        self.gone: list[int] = []
+        self.lock = threading.Lock()
+        self.diagnosis: SigmapcaError | None = None
+        self.dead: list[int] = []
         self.hint: Callable[[], str] = lambda: "the same command again starts the run"
-        self.store = self.meet(here)
+        self.store = self.rendezvous(here)
         dist.init_process_group(
-            "gloo", store=self.store, rank=here.rank, world_size=here.world, timeout=PATIENT
+            "gloo", store=self.store, rank=here.rank, world_size=here.world, timeout=SETUP_TIMEOUT
         )
-        self.host = dist.new_group(backend="gloo", timeout=STEP)
-        self.ahead = dist.new_group(backend="gloo", timeout=STEP)  # of the thread that gathers rows
-        self.talk: Any = dist.group.WORLD
+        self.step_group = dist.new_group(backend="gloo", timeout=STEP_TIMEOUT)
+        self.prefetch_group = dist.new_group(
+            backend="gloo", timeout=STEP_TIMEOUT
+        )  # of the thread that gathers rows
+        self.control_group: Any = dist.group.WORLD
         # Two processes on one GPU have no NCCL between them: their sums go through the host.
-        self.nccl = dist.new_group(backend="nccl", timeout=STEP) if own_gpu(device) else None
-        self.who = [str(name) for name in self.gather(f"process {os.getpid()} on {socket.gethostname()}")]
+        self.nccl = dist.new_group(backend="nccl", timeout=STEP_TIMEOUT) if own_gpu(device) else None
+        self.names = [
+            str(name) for name in self.all_gather(f"process {os.getpid()} on {socket.gethostname()}")
+        ]
 
-    def meet(self, here: Place) -> dist.Store:
-        """The store that all processes see: torchrun's own, or that of the first process."""
+    def rendezvous(self, here: Place) -> Any:
+        """Return the key-value store that all ranks share: torchrun's own, or that of rank 0."""
         port = os.environ.get("MASTER_PORT") or str(
             20_000 + int(os.environ.get("SLURM_JOB_ID") or 0) % 20_000
         )
@@ -64,172 +68,180 @@ class Ranks:
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE"):
                 store, *_ = next(dist.rendezvous("env://"))
             else:
-                store, *_ = next(dist.rendezvous(at, here.rank, here.world, timeout=STEP))
+                store, *_ = next(dist.rendezvous(at, here.rank, here.world, timeout=STEP_TIMEOUT))
         except (RuntimeError, ValueError) as problem:
             reason = " ".join(str(problem).split())[:160]
             raise InputError(
                 f"the {here.world} processes do not find each other at {at} ({reason})"
             ) from None
-        # torchrun starts all of them again in the same store: what was said before does not count.
+        # torchrun restarts all ranks with the same store: a prefix hides what was written before the restart.
         return dist.PrefixStore(f"sigmapca/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
 
-    # ---- sums ----
+    # ---- sums of tensors ----
 
-    def sum_(self, value: Tensor) -> Tensor:
-        """The sum over all processes, in place."""
+    def all_reduce_(self, value: Tensor) -> Tensor:
+        """Sum a tensor over all ranks, in place, and return it."""
         if value.is_cuda and self.nccl is None:
-            return value.copy_(self.sum_(value.cpu()))
-        return self.sum_in(self.nccl if value.is_cuda else self.host, value)
+            return value.copy_(self.all_reduce_(value.cpu()))
+        return self._all_reduce(self.nccl if value.is_cuda else self.step_group, value)
 
-    def sum_ahead(self, value: Tensor) -> Tensor:
-        """As `sum_` of a tensor in memory, for a second thread: the sums of the two do not wait for each other."""
-        return self.sum_in(self.ahead, value)
+    def all_reduce_ahead(self, value: Tensor) -> Tensor:
+        """As `all_reduce_`, for the thread that prefetches batches: its own group keeps it apart from the steps."""
+        return self._all_reduce(self.prefetch_group, value)
 
-    def sum_in(self, group: Any, value: Tensor) -> Tensor:
-        """The sum over the processes of a group."""
+    def _all_reduce(self, group: Any, value: Tensor) -> Tensor:
+        """Sum a tensor over the ranks of a group, in place."""
         try:
             dist.all_reduce(value, group=group)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return value
 
-    def mean(self, v: Tensor) -> Tensor:
-        """The mean over the whole batch from each share's own mean; gradients flow through it."""
-        return WholeMean.apply(v, self)  # type: ignore[no-any-return]
+    def mean(self, v: Tensor, weight: float) -> Tensor:
+        """Return Σ_r w_r v_r over the ranks, for this rank's v and weight w; gradients flow through it."""
+        mean: Tensor = BatchMean.apply(v, weight, self)  # type: ignore[no-untyped-call]
+        return mean
 
-    # ---- words ----
+    # ---- objects ----
 
-    def gather(self, word: Any) -> list[Any]:
-        """What every process says, by rank."""
+    def all_gather(self, word: Any) -> list[Any]:
+        """Return the objects of all ranks, in the order of the ranks."""
         words: list[Any] = [None] * self.world
         try:
-            dist.all_gather_object(words, word, group=self.talk)
+            dist.all_gather_object(words, word, group=self.control_group)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words
 
-    def first(self, word: Any = None) -> Any:
-        """What the first process says."""
+    def broadcast_from_zero(self, word: Any = None) -> Any:
+        """Return rank 0's object on every rank."""
         words = [word]
         try:
-            dist.broadcast_object_list(words, src=0, group=self.talk)
+            dist.broadcast_object_list(words, src=0, group=self.control_group)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words[0]
 
-    def hurry(self) -> None:
-        """From now on no process has a reason to be silent for longer than a step may take."""
-        self.talk = self.host
+    def use_step_timeout(self) -> None:
+        """Use the group with the short timeout for objects too: set-up is over."""
+        self.control_group = self.step_group
 
-    def together(self, make: Callable[[], Made]) -> Made:
-        """Let every process make its own; where one of them cannot, none goes on, and the reason is told once."""
+    def run_on_all(self, make: Callable[[], Result]) -> Result:
+        """Call `make` on every rank and return its result. If one rank fails, raise on all of them.
+
+        The rank that failed raises its own error, the others a RemoteError with the same message.
+        """
         made, problem = None, None
         try:
             made = make()
         except SigmapcaError as error:
             problem = error
-        words = self.gather(None if problem is None else (str(problem), problem.exit_status))
+        words = self.all_gather(None if problem is None else (str(problem), problem.exit_status))
         for rank, word in enumerate(words):
             if word is not None and rank != self.rank and problem is None:
-                raise Told(f"rank {rank}, {self.who[rank]}: {word[0]}", word[1])
+                raise RemoteError(f"rank {rank}, {self.names[rank]}: {word[0]}", word[1])
         if problem is not None:
             raise problem
         return made  # type: ignore[return-value]
 
-    # ---- the end ----
+    # ---- the end of a rank ----
 
     @contextlib.contextmanager
     def until_the_end(self) -> Iterator[None]:
-        """Leaves the group in good order whatever ends the block; only the first process lets its error be seen."""
+        """Close the process group when the block ends; after an error tell the other ranks why.
+
+        Only rank 0 lets its error reach the user. Every other rank exits with the status of its error.
+        """
         try:
             yield
         except BaseException as problem:
             if isinstance(problem, SystemExit) and not problem.code:
                 dist.destroy_process_group()
                 raise
-            self.leave(str(problem), exit_status(problem))
+            self.announce_exit(str(problem), exit_status(problem))
             if self.rank:
-                self.wait_for_first()
+                self.wait_for_zero()
                 raise SystemExit(exit_status(problem)) from None
             raise
         dist.destroy_process_group()
 
-    def leave(self, text: str, status: int) -> None:
-        """Say that this process goes, and why."""
+    def announce_exit(self, text: str, status: int) -> None:
+        """Write into the store that this rank ends, and why."""
         with contextlib.suppress(RuntimeError):
             self.store.set(f"left/{self.rank}", json.dumps([text, status]))
             dist.destroy_process_group()
         if self.rank == 0:
-            atexit.register(self.over)
+            atexit.register(self.announce_done)
             if "TORCHELASTIC_USE_AGENT_STORE" not in os.environ:
-                time.sleep(ANSWER)  # the store ends with this process, and the others still look into it
+                time.sleep(ANSWER_SECONDS)  # rank 0 holds the store, and the other ranks still read it
 
-    def over(self) -> None:
-        """The first process has said all it had to say."""
+    def announce_done(self) -> None:
+        """Write into the store that rank 0 has printed its error."""
         with contextlib.suppress(RuntimeError):
             self.store.set("over", "")
 
-    def wait_for_first(self) -> None:
-        """Until the first process has said why all leave: torchrun ends every process when one has ended."""
-        if 0 in self.gone:
+    def wait_for_zero(self) -> None:
+        """Wait until rank 0 has printed its error: torchrun kills every rank as soon as one has ended."""
+        if 0 in self.dead:
             return
         with contextlib.suppress(RuntimeError):
             self.store.wait(["over"], timedelta(seconds=20))
 
     def broken(self, problem: RuntimeError) -> SigmapcaError:
-        """What it means that a sum broke off: the word that another has left, or that one is gone without a word."""
-        with self.asking:  # the sums of both threads break off
-            self.found = self.found or self.look(problem)
-            return self.found
+        """Return the reason why a collective failed: another rank's error, or the death of a rank."""
+        with self.lock:  # the collectives of both threads fail
+            self.diagnosis = self.diagnosis or self.diagnose(problem)
+            return self.diagnosis
 
-    def look(self, problem: RuntimeError) -> SigmapcaError:
-        """Ask the store who has left and who is still here."""
+    def diagnose(self, problem: RuntimeError) -> SigmapcaError:
+        """Read in the store which ranks have ended and which are still alive."""
         try:
             self.store.set(f"here/{self.rank}", "")
-            time.sleep(ANSWER)
+            time.sleep(ANSWER_SECONDS)
             for rank in range(self.world):
                 if self.store.check([f"left/{rank}"]):
                     text, status = json.loads(self.store.get(f"left/{rank}"))
-                    return Told(f"rank {rank}, {self.who[rank]}: {text}", status)
-            self.gone = [rank for rank in range(self.world) if not self.store.check([f"here/{rank}"])]
+                    return RemoteError(f"rank {rank}, {self.names[rank]}: {text}", status)
+            self.dead = [rank for rank in range(self.world) if not self.store.check([f"here/{rank}"])]
         except RuntimeError:
-            self.gone = [0]  # the store was the first process's
-        gone = self.gone
+            self.dead = [0]  # rank 0 held the store
+        gone = self.dead
         speaker = min(rank for rank in range(self.world) if rank not in gone)
-        names = ", ".join(f"rank {rank} ({self.who[rank]})" for rank in gone) or "nobody can tell which"
+        names = ", ".join(f"rank {rank} ({self.names[rank]})" for rank in gone) or "rank unknown"
         reason = "" if gone else f" ({' '.join(str(problem).split())[:200]})"
-        stopped = Stopped(f"a worker is gone: {names}{reason}; {self.hint()}", RESUMABLE)
+        stopped = Stopped(f"a worker process died: {names}{reason}; {self.hint()}", RESUMABLE)
         if self.rank and self.rank == speaker:
             print(f"sigmapca: {stopped}", file=sys.stderr, flush=True)
         return stopped
 
 
-class Told(SigmapcaError):
-    """What ended another process, heard here."""
+class RemoteError(SigmapcaError):
+    """An error of another rank, raised again on this one."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.exit_status = status
 
 
-class WholeMean(torch.autograd.Function):
-    """m = Σ_r w_r m_r over the shares; of the loss Σ_r w_r L_r the gradient at every m_r is Σ_s w_s ∂L_s/∂m, times w_r.
+class BatchMean(torch.autograd.Function):
+    """The mean over a whole batch from the means over its shards: m = Σ_r w_r m_r, with Σ_r w_r = 1.
 
-    The factor w_r is left to the sum of the gradients.
+    The loss is Σ_r w_r L_r. Its gradient with respect to m_r is w_r · Σ_s w_s ∂L_s/∂m. `backward` leaves out the first
+    factor w_r: `AllReduce.combine` multiplies every gradient of this rank by it.
     """
 
     @staticmethod
-    def forward(ctx: Any, v: Tensor, ranks: Ranks) -> Tensor:
-        ctx.ranks = ranks
-        return ranks.sum_(v * ranks.weight)
+    def forward(ctx: Any, v: Tensor, weight: float, ranks: Ranks) -> Tensor:
+        ctx.weight, ctx.ranks = weight, ranks
+        return ranks.all_reduce_(v * weight)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return ctx.ranks.sum_(gradients[0] * ctx.ranks.weight), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.ranks.all_reduce_(gradients[0] * ctx.weight), None, None
 
 
 def exit_status(problem: BaseException) -> int:
-    """The status that a process ends with after this."""
+    """Return the exit status of a process that ends with this error."""
     if isinstance(problem, KeyboardInterrupt):
         return 130
     code = getattr(problem, "exit_status", getattr(problem, "code", 1))
@@ -237,6 +249,6 @@ def exit_status(problem: BaseException) -> int:
 
 
 def own_gpu(device: torch.device) -> bool:
-    """Whether every process of this machine has a GPU of its own, and NCCL is there."""
+    """Return whether every rank of this machine has a GPU of its own and NCCL is available."""
     here = int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("SLURM_NTASKS_PER_NODE") or 1)
     return device.type == "cuda" and dist.is_nccl_available() and here <= torch.cuda.device_count()

@@ -17,7 +17,7 @@ from sigmapca_cli.methods.solution import deviations
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sigmapca_cli.methods.host import HostMethod
+    from sigmapca_cli.methods.numpy_main import NumpyMain
 
 Array = np.ndarray
 
@@ -64,9 +64,9 @@ class Field(Protocol):
 
 @dataclass(frozen=True)
 class HostField:
-    """Of `methods.host`: G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW)."""
+    """Of `NumpyMain`: G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW)."""
 
-    method: HostMethod
+    method: NumpyMain
     parameter: Array
     C: Array
     fixed_sigma: Array | None = None

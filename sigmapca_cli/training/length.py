@@ -1,9 +1,8 @@
 """How long a run trains: the steps or epochs that were asked for, or stages until it has converged."""
 
 import math
-from typing import Any
 
-from sigmapca_cli.runner.progress import say
+from sigmapca_cli.config import Config
 
 PASSES = 3
 """Passes over the data of the first stage, as many as the paper makes."""
@@ -15,7 +14,7 @@ GROWTH = 3
 """Each stage ends at so many times the steps of the one before: it anneals for longer than all before it."""
 
 
-def stages(cfg: Any, per_epoch: int) -> tuple[int, ...]:
+def stages(cfg: Config, per_epoch: int) -> tuple[int, ...]:
     """The step at which each stage ends; the last is the most that the run may take.
 
     One stage where `steps` or `epochs` is given. Else the run goes on to the next stage, with a learning rate that
@@ -38,11 +37,3 @@ def stage_of(ends: tuple[int, ...], step: int) -> tuple[int, int]:
     """(start, end) of the stage that the step numbered `step`, counted from 0, belongs to; beyond the end, the last."""
     starts = (0, *ends[:-1])
     return next(((a, b) for a, b in zip(starts, ends, strict=True) if step < b), (starts[-1], ends[-1]))
-
-
-def announce(trainer: Any) -> None:
-    """Say beforehand how long a run may take that decides by itself when it is done."""
-    if len(trainer.ends) > 1 and trainer.step == 0:
-        say(
-            f"trains until it has converged: {trainer.ends[0]:,} steps, then at most {trainer.ends[-1]:,} in all"
-        )

@@ -1,227 +1,128 @@
-"""The training loop: batch, gradient or update, step, constrain, log. Everything else hangs on it from outside."""
+"""The training loop, over runs that see the same batches; a run alone is a group of one.
 
-import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+Each run keeps its own log, checkpoint and result; the group shares the batches and the matrix products. A run that
+ends, fails or diverges leaves the group, and the others go on: the columns of a product do not touch each other.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.methods.host import covers
-from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like, stack
-from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.forked_batches import gathering
-from sigmapca_cli.training.fused_step import SLOTS, FusedStep
-from sigmapca_cli.training.length import stage_of, stages
-from sigmapca_cli.training.schedule import rate_factor
+from sigmapca_cli.processes import mapped
+from sigmapca_cli.training.arrays import as_numpy, stack
+from sigmapca_cli.training.forked_batches import open_batches
+from sigmapca_cli.training.protocols import Step
+from sigmapca_cli.training.stacked_step import stacked_step
+from sigmapca_cli.training.trainer import Trainer
 
-# Names among the slots that belong to the loop, not to the optimizer.
-EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, BEST = "epoch.W", "epoch.before", "epoch.loss", "best."
-
-Log = Callable[[np.ndarray, dict[str, np.ndarray]], None]
-
-
-def stacked(losses: list[Any]) -> np.ndarray:
-    """Losses of single steps, tensors or numbers, as one float64 array (m,); numbers stand before tensors."""
-    numbers = [loss for loss in losses if not hasattr(loss, "detach")]
-    tensors = [loss.reshape(()) for loss in losses if hasattr(loss, "detach")]
-    after = as_numpy(stack(tensors)).astype(np.float64) if tensors else np.empty(0)
-    return np.concatenate([np.asarray(numbers, np.float64), after])
+Group = Sequence[Trainer]
 
 
 @dataclass
-class Hooks:
-    """What hangs on the loop: called between two steps, never inside one."""
+class LoopHooks:
+    """Callbacks for a whole group, called between steps.
 
-    log: Log = lambda steps, values: None
-    measure: Callable[[dict[str, Array]], dict[str, float]] = lambda state: {}
-    between: Callable[["Trainer"], None] = lambda trainer: None
-    finished: Callable[["Trainer"], bool] = lambda trainer: False
-
-
-@dataclass
-class Trainer:
-    """One run, or R runs at once where the state has a leading dimension.
-
-    All that changes is `state`, `slots`, `step`, `losses` and the random generator: a checkpoint is these.
-    The arrays are NumPy's where the method is `methods.host`'s, which draws nothing at random; else torch's.
+    begun: a group starts to step. epoch: a run begins an epoch. logged: a window was logged. asked: the runs were
+    asked whether they are done. pauses(step): whether `pause`, which saves or stops the runs, is due after this step.
     """
 
-    cfg: Any
-    method: Any
-    batches: Batches
-    state: dict[str, Array]
-    covariance: Array
-    generator: Any = None
-    hooks: Hooks = field(default_factory=Hooks)
-    step: int = 0
-    slots: dict[str, Array] = field(default_factory=dict)
-    losses: list[Any] = field(default_factory=list)
-    assessed: Any = None  # (step, Convergence) of the last measurement
-    unit: float = 1.0  # what the rows were divided by: a loss is told in the units of the data
+    begun: Callable[[Group], None] = lambda group: None
+    epoch: Callable[[Trainer], None] = lambda trainer: None
+    logged: Callable[[Group], None] = lambda group: None
+    asked: Callable[[Group], None] = lambda group: None
+    pauses: Callable[[int], bool] = lambda step: False
+    pause: Callable[[], None] = lambda: None
 
-    def __post_init__(self) -> None:
-        cfg = self.cfg
-        self.ends = stages(cfg, self.batches.per_epoch)
-        if not self.slots:
-            self.slots = {
-                f"{slot}.{name}": made_like(value, np.zeros_like(as_numpy(value)))
-                for name, value in self.parameters.items()
-                for slot in SLOTS[cfg.optimizer.name]
-            }
-        self.fused: FusedStep | None = None
-        self.composed: Any = None
 
-    @property
-    def parameters(self) -> dict[str, Array]:
-        """What the optimizer moves, by name."""
-        return {name: self.state[name] for name in self.method.parameters}
+def train(
+    runs: Group,
+    hooks: LoopHooks | None = None,
+    step_of: Callable[[Group], AbstractContextManager[Step]] = stacked_step,
+) -> None:
+    """Train until every run is done or has failed. Runs at different steps join as soon as they are at the same one.
 
-    @property
-    def total(self) -> int:
-        """The step at which the present stage ends."""
-        return stage_of(self.ends, self.step)[1]
+    `step_of` makes the step of a group, whose arrays are those of its runs while the context is open.
+    """
+    hooks = hooks or LoopHooks()
+    with np.errstate(all="ignore"):  # `Trainer.check` reports divergence
+        while waiting := [run for run in runs if run.waiting]:
+            least = min(run.step for run in waiting)
+            until = min((run.step for run in waiting if run.step > least), default=waiting[0].ends[-1])
+            train_group([run for run in waiting if run.step == least], until, hooks, step_of)
 
-    @property
-    def between_stages(self) -> bool:
-        """Whether a stage has ended here and another may follow."""
-        return self.step in self.ends[:-1]
 
-    @property
-    def work(self) -> float:
-        """Multiplications that the steps so far took."""
-        return 3.0 * self.step * self.cfg.batch_size * self.batches.source.p * self.cfg.k
-
-    def factor(self) -> float:
-        """Factor of the learning rate at the next step; it falls anew in every stage."""
-        start, end = stage_of(self.ends, self.step)
-        return rate_factor(self.cfg.optimizer.schedule, self.step - start, end - start)
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """(epoch, batch within the epoch) of the next step."""
-        return divmod(self.step, self.batches.per_epoch)
-
-    def run(self) -> None:
-        """Train until the last step, or until a hook says that it is enough."""
-        self.choose_step()
-        self.batches.centre = self.fused is not None
-        with self.gathering(), np.errstate(all="ignore"):  # what has diverged is said by `check`
-            self.all_steps()
-
-    def choose_step(self) -> None:
-        """The step by hand where it covers the configuration, else the composed one."""
-        if covers(self.cfg):
-            self.fused = FusedStep([self.cfg], self.state, self.slots)
-            return
-        from sigmapca_cli.training.autograd_step import ComposedStep
-
-        self.composed = ComposedStep(self.cfg, self.method, self.generator)
-
-    def gathering(self) -> AbstractContextManager[None]:
-        """Batches from a process of their own, where the step is NumPy's: it would wait for a thread's turns."""
-        on_host = self.fused is not None and self.fused.host
-        return gathering(self.batches, self.ends[-1] - self.step) if on_host else nullcontext()
-
-    def all_steps(self) -> None:
-        """Epoch after epoch."""
-        while self.step < self.ends[-1]:
-            epoch, first = self.position
-            if first == 0:
-                self.begin_epoch()
-            for batch in self.batches.epoch(epoch, first):
-                self.advance(batch)
-                ended = self.has_ended()
-                if ended or self.step % self.cfg.log_every == 0:
-                    self.flush(ended)
-                    if self.hooks.finished(self):
+def train_group(
+    group: Group, until: int, hooks: LoopHooks, step_of: Callable[[Group], AbstractContextManager[Step]]
+) -> None:
+    """Train runs that are at the same step up to step `until`, or until one of them leaves the group."""
+    first, window = group[0], []
+    hooks.begun(group)
+    if first.step >= first.ends[-1]:  # of a checkpoint
+        ask(group, hooks)
+        return
+    with step_of(group) as step:
+        for run in group:
+            run.batches.prepare(step.wants_centred)
+        steps = first.ends[-1] - first.step if step.uses_numpy else 0
+        with open_batches([run.batches for run in group], steps) as batches:
+            while first.step < until:
+                epoch, start = first.position
+                if start == 0:
+                    for run in group:
+                        run.begin_epoch()
+                        hooks.epoch(run)
+                for batch in batches.epoch(epoch, start):
+                    window.append(step.advance(batch, first.step + 1, [run.factor for run in group]))
+                    for run in group:
+                        run.step += 1
+                    if first.step % first.cfg.log_every == 0 or first.epoch_ended:
+                        hand_out(window, group)
+                        if not log_window(group, hooks):
+                            return
+                    if hooks.pauses(first.step):
+                        hand_out(window, group)
+                        hooks.pause()
+                    if first.step == until:
+                        hand_out(window, group)
                         return
-                self.hooks.between(self)
-                if self.step == self.ends[-1]:
-                    return
 
-    def has_ended(self) -> bool:
-        """Whether a stage ends here, or an epoch. Thousands of epochs of a few steps are not worth a line each."""
-        brief = self.batches.per_epoch < self.cfg.log_every and self.cfg.keep == "last"
-        skipped = brief and len(self.ends) > 1 and self.cfg.stop == "never"
-        return self.step in self.ends or (not skipped and self.position[1] == 0)
 
-    def begin_epoch(self) -> None:
-        """Refresh what is exact over the data, and remember where the filters are."""
-        self.method.begin_epoch(self.state, self.covariance)
-        if EPOCH_START in self.slots:
-            self.slots[EPOCH_BEFORE] = self.slots[EPOCH_START]
-        self.slots[EPOCH_START] = copy_of(self.state[self.method.trained])
+def hand_out(window: list[Any], group: Group) -> None:
+    """Give each run its losses of the steps in the window, and empty the window."""
+    if not window:
+        return
+    losses = as_numpy(stack(window)) if hasattr(window[0], "detach") else np.asarray(window)
+    each = losses.astype(np.float64).reshape(len(window), -1)
+    for run, column in zip(group, each.T, strict=True):
+        run.losses.extend(column)
+    window.clear()
 
-    def advance(self, batch: Batch) -> None:
-        """One step."""
-        factor = self.factor()
-        self.step += 1
-        if self.fused is not None:
-            self.losses.append(self.fused.step(*self.fused.taken(batch), self.step, factor))
-            return
-        rate = float(self.cfg.lr) * factor
-        self.losses.append(self.composed.step(batch, self.state, self.slots, self.step, rate))
 
-    def flush(self, ended: bool = False) -> None:
-        """Hand the window's mean loss and the measures to the log; stop a run that has diverged."""
-        window = stacked(self.losses)
-        self.losses.clear()
-        self.check(window)
-        values = {"loss": window.mean(0) * self.unit**2, **self.hooks.measure(self.state)}
-        self.keep(window, ended)
-        if ended:
-            values["filter_change"] = np.asarray(self.change())
-        self.hooks.log(np.array([self.step]), {k: np.asarray(v)[None] for k, v in values.items()})
+def log_window(group: Group, hooks: LoopHooks) -> bool:
+    """Let every run log its window and say whether it is done; return whether the group stays as it is."""
+    for run in group:
+        with run.hooks.contained():
+            run.end_window()
+    hooks.logged(group)
+    ask(group, hooks)
+    return all(run.waiting for run in group)
 
-    def change(self) -> float:
-        """Largest 1 − |cos| between a filter now and an epoch ago; NaN before a whole epoch has passed.
 
-        A last epoch that is cut short is counted together with the one before it.
-        """
-        start = self.slots.get(EPOCH_START if self.position[1] == 0 else EPOCH_BEFORE)
-        if start is None:
-            return math.nan
-        W, start = (as_numpy(v).astype(np.float64) for v in (self.state[self.method.trained], start))
-        norms = np.linalg.norm(W, axis=-2) * np.linalg.norm(start, axis=-2)
-        return float(1 - np.abs((W * start).sum(-2) / np.maximum(norms, 1e-30)).min())
+def ask(group: Group, hooks: LoopHooks) -> None:
+    """Ask every run of a group whether it is done; at the end of a stage that is a measurement each."""
+    asked = [run for run in group if run.waiting]
+    if len(asked) > 1 and asked[0].between_stages:
+        list(mapped(ask_one, asked))
+    else:
+        for run in asked:
+            ask_one(run)
+    hooks.asked(group)
 
-    def keep(self, window: np.ndarray, ended: bool) -> None:
-        """With keep=best_loss: at the end of an epoch, remember the state when its mean loss is the lowest so far.
 
-        The sums stand among the slots, so that a checkpoint carries them.
-        """
-        if self.cfg.keep != "best_loss":
-            return
-        if EPOCH_LOSS not in self.slots:
-            self.slots[EPOCH_LOSS] = made_like(self.state["W"], np.array([0.0, 0.0, math.inf]))
-        sums = self.slots[EPOCH_LOSS]
-        sums[0] += float(window.sum())
-        sums[1] += len(window)
-        if not ended:
-            return
-        if sums[0] / sums[1] < sums[2]:
-            sums[2] = sums[0] / sums[1]
-            for name, value in self.state.items():
-                self.slots[BEST + name] = copy_of(value)
-        sums[:2] = 0
-
-    def kept(self) -> dict[str, Array]:
-        """The state whose filters are the result: the last, or that of the epoch with the lowest loss."""
-        best = {n.removeprefix(BEST): v for n, v in self.slots.items() if n.startswith(BEST)}
-        return best or self.state
-
-    def check(self, window: np.ndarray) -> None:
-        """Refuse to train on in silence once a loss is not finite, or a filter neither finite nor zero."""
-        # An update without a loss reports NaN throughout, which is no divergence.
-        bad = ~np.isfinite(window) if self.method.has_loss else np.zeros(len(window), bool)
-        # A filter that overflows under a unit norm ends as zero: x / ∞.
-        size = np.square(as_numpy(self.state[self.method.trained])).sum(-2)
-        if bad.any() or not ((size > 0) & np.isfinite(size)).all():
-            step = self.step - len(window) + (int(bad.argmax()) + 1 if bad.any() else len(window))
-            raise RunFailed(
-                f"diverged at step {step}: {'the loss' if bad.any() else 'a filter'} became NaN, infinite or zero; "
-                f"try a smaller lr (now {float(self.cfg.lr):g}) or another optimizer"
-            )
+def ask_one(run: Trainer) -> None:
+    """Ask one run whether it is done: at its last step, or where its hook says so."""
+    with run.hooks.contained():
+        run.done = run.step >= run.ends[-1] or run.hooks.finished(run)

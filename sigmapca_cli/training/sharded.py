@@ -1,4 +1,4 @@
-"""The share of a process in every batch of a run over several: its rows, its means, and the flag that all see."""
+"""The shard of a rank in every batch of a run over several processes: its rows, its means, all ranks' signals."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from torch import Tensor
 from sigmapca_cli.methods.share import Share
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training.arrays import Array
 from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
 from sigmapca_cli.training.collectives import Ranks
-from sigmapca_cli.training.fused_step import FusedStep
-from sigmapca_cli.training.loop import Trainer
+from sigmapca_cli.training.trainer import Trainer
 
-FLAGS_ON_GPU = 16  # steps between two looks at the flag there: a look waits for the GPU
+FLAGS_ON_GPU = 16  # steps between two reads of the signal flag there: a read waits for the GPU
 
 
 @dataclass(frozen=True)
-class Part:
-    """The rows first, …, first + rows − 1 of a batch of `whole`, and their share of its means."""
+class Shard:
+    """The rows first, …, first + rows − 1 of a batch of `whole` rows, and their weight in its means."""
 
     first: int
     rows: int
@@ -30,33 +30,51 @@ class Part:
     weight: float
 
 
-def part(whole: int, rank: int, world: int) -> Part:
-    """The part of a rank. Of fewer rows than processes some see the first row with weight 0: none stands aside."""
+def shard_of(whole: int, rank: int, world: int) -> Shard:
+    """Return the shard of a rank in a batch of `whole` rows.
+
+    If the batch has fewer rows than there are ranks, the spare ranks get row 0 with weight 0, so that every rank still
+    takes part in the collectives.
+    """
     each, more = divmod(whole, world)
     rows = each + (rank < more)
     if rows == 0:
-        return Part(0, 1, whole, 0.0)
-    return Part(rank * each + min(rank, more), rows, whole, rows / whole)
+        return Shard(0, 1, whole, 0.0)
+    return Shard(rank * each + min(rank, more), rows, whole, rows / whole)
 
 
-class SharedBatches(Batches):
-    """This process's part of every batch, centred on the whole batch where the method centres by batch."""
+class ShardedBatches(Batches):
+    """This rank's shard of every batch, centred on the whole batch where the method centres by batch."""
 
-    may_fork = False  # gathering takes sums over the processes
+    may_fork = False  # gathering is a collective
 
-    def __init__(self, source: Source, batch_size: int, seed: int, ranks: Ranks, dtype: Any, by_batch: bool):
-        super().__init__(source, batch_size, seed)
-        self.ranks, self.by_batch = ranks, by_batch
+    def __init__(
+        self,
+        source: Source,
+        batch_size: int,
+        seed: int,
+        ranks: Ranks,
+        dtype: Any,
+        by_batch: bool,
+        *,
+        through: int | None = None,
+    ) -> None:
+        super().__init__(source, batch_size, seed, through=through)
+        self.ranks, self.by_batch, self.wants_power = ranks, by_batch, False
         self.open: Any = None
         self.dtype = np.dtype(str(dtype).removeprefix("torch."))
         self.full, rest = divmod(source.n, self.size)
-        self.part = self.usual = part(self.size, ranks.rank, ranks.world)
-        self.last = part(rest, ranks.rank, ranks.world) if self.per_epoch > self.full else None
+        self.shard = self.usual = shard_of(self.size, ranks.rank, ranks.world)
+        self.last = shard_of(rest, ranks.rank, ranks.world) if self.per_epoch > self.full else None
         self.size = self.usual.rows
         self.block = max(1, BLOCK_ROWS // self.size)
 
+    def prepare(self, centred: bool) -> None:
+        """Set whether batches come with their mean square. `gather` centres on the whole batches, not on shards."""
+        self.wants_power = centred
+
     def order(self, epoch: int) -> np.ndarray:
-        """The rows of this process, batch after batch."""
+        """Return the rows of this rank, batch after batch."""
         order, usual = super().order(epoch), self.usual
         body = order[: self.full * usual.whole].reshape(self.full, usual.whole)
         mine = body[:, usual.first : usual.first + usual.rows].reshape(-1)
@@ -66,131 +84,105 @@ class SharedBatches(Batches):
         return np.concatenate([mine, tail])
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
-        """As `Batches.epoch`; `part` and the ranks' weight are those of the batch that was handed out."""
+        """Yield as `Batches.epoch`; `shard` is that of the batch that was yielded last."""
         self.open = super().epoch(epoch, first)
         with contextlib.closing(self.open):
             for number, batch in enumerate(self.open, first):
-                self.part = self.part_of(number)
-                self.ranks.weight = self.part.weight
+                self.shard = self.shard_at(number)
                 yield batch
 
     def close(self) -> None:
-        """End the thread that gathers: the processes must not part while it is at a sum."""
+        """End the thread that gathers: the process group must not close while it is in a collective."""
         if self.open is not None:
             self.open.close()
 
-    def part_of(self, number: int) -> Part:
-        """This process's part of the batch with this number."""
+    def shard_at(self, number: int) -> Shard:
+        """Return this rank's shard of the batch with this number."""
         return self.last if self.last is not None and number >= self.full else self.usual
 
     def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
-        """As `Batches.gather`, centred on the whole batches: one sum for all of them, ahead of the steps."""
+        """Return as `Batches.gather`, centred on the whole batches by one all-reduce for all of them."""
         batches = super().gather(order, numbers, buffer)
         if not self.by_batch:
             return batches
         rows = [batch.x.astype(self.dtype, copy=False) for batch in batches]
-        weighted = [x.mean(0) * self.part_of(n).weight for x, n in zip(rows, numbers, strict=True)]
-        means = self.ranks.sum_ahead(torch.from_numpy(np.stack(weighted).astype(self.dtype))).numpy()
+        weighted = [x.mean(0) * self.shard_at(n).weight for x, n in zip(rows, numbers, strict=True)]
+        means = self.ranks.all_reduce_ahead(torch.from_numpy(np.stack(weighted).astype(self.dtype))).numpy()
         for x, mean in zip(rows, means, strict=True):
             np.subtract(x, mean, out=x)
-        flat = [x.reshape(-1) for x in rows] if self.wants_power else []
-        powers = (
-            [np.dot(v, v) / len(x) for v, x in zip(flat, rows, strict=True)] if flat else [0.0] * len(rows)
-        )
+        powers = [0.0] * len(rows)
+        if self.wants_power:
+            powers = [float(np.dot(x.reshape(-1), x.reshape(-1)) / len(x)) for x in rows]
         return [Batch(x, self.dtype.type(power)) for x, power in zip(rows, powers, strict=True)]
 
-    @property
-    def centre(self) -> bool:  # type: ignore[override]
-        """Never on the rows that are here: `gather` centres on the whole batches."""
-        return False
 
-    @centre.setter
-    def centre(self, wanted: bool) -> None:
-        self.wants_power = wanted
+class AllReduce(Share):
+    """The means and gradients over a whole batch, from the shards of all ranks.
 
+    A flag travels with every all-reduce of gradients: has any rank received a signal?
+    """
 
-class Shared(Share):
-    """The share of this process, and the flag that goes with every sum: has any process received a signal?"""
-
-    def __init__(self, ranks: Ranks, batches: SharedBatches, guard: Guard) -> None:
+    def __init__(self, ranks: Ranks, batches: ShardedBatches, guard: Guard) -> None:
         self.ranks, self.batches, self.guard = ranks, batches, guard
         self.centred = batches.by_batch
         self.flags: Tensor | None = None
 
+    @property
+    def weight(self) -> float:
+        """This rank's weight in the present batch."""
+        return self.batches.shard.weight
+
     def mean(self, v: Tensor) -> Tensor:
-        return self.ranks.mean(v.mean(-2, keepdim=True))
+        """Return the mean over the whole batch, (…, 1, k), of this shard's values v (…, b, k)."""
+        return self.ranks.mean(v.mean(-2, keepdim=True), self.weight)
 
     def draw(self, b: int, make: Callable[[int], Tensor]) -> Tensor:
-        mine = self.batches.part
-        return make(mine.whole)[mine.first : mine.first + b]
+        """Draw for the whole batch, as one process would, and return this shard's b rows."""
+        shard = self.batches.shard
+        return make(shard.whole)[shard.first : shard.first + b]
 
-    def combine(self, loss: Tensor, gradients: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Everything in one sum."""
+    def average_(self, shard_mean: Array) -> None:
+        """Replace the mean over this shard by the mean over the whole batch, in place."""
+        mean = torch.as_tensor(shard_mean)  # the same memory
+        self.ranks.all_reduce_(mean.mul_(self.weight))
+
+    def combine(self, loss: Any, gradients: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return loss and gradients of the whole batch, by one all-reduce of all of them and the flag."""
+        parts = {name: torch.as_tensor(g) for name, g in gradients.items()}
+        loss = torch.as_tensor(loss).to(next(iter(parts.values())))
         flag = loss.new_tensor([float(self.guard.received is not None)])
-        pieces = [loss.reshape(1), *(g.reshape(-1) for g in gradients.values())]
-        flat = torch.cat([flag, torch.cat(pieces).mul_(self.ranks.weight)])
-        self.ranks.sum_(flat)
+        pieces = [loss.reshape(1), *(g.reshape(-1) for g in parts.values())]
+        flat = torch.cat([flag, torch.cat(pieces).mul_(self.weight)])
+        self.ranks.all_reduce_(flat)
         self.flags = flat[0] if self.flags is None else self.flags + flat[0]
-        parts = flat[2:].split([g.numel() for g in gradients.values()])
-        shaped = {n: v.view_as(g) for (n, g), v in zip(gradients.items(), parts, strict=True)}
+        split = torch.split(flat[2:], [g.numel() for g in parts.values()])
+        shaped = {name: v.view_as(g) for (name, g), v in zip(parts.items(), split, strict=True)}
         return flat[1].reshape(loss.shape), shaped
 
 
-class SharedStep(FusedStep):
-    """The fused step of one share: σ follows the whole batch's variance, and what moves W is the whole gradient.
+class AgreedGuard(Guard):
+    """The signal that all ranks have agreed on. `poll` is a collective: every rank calls it after every step."""
 
-    The gradient on the tangent space is linear in the gradient, so that the shares' are summed as they are.
-    """
-
-    def __init__(self, cfg: Any, state: dict[str, Tensor], slots: dict[str, Tensor], share: "Shared") -> None:
-        super().__init__([cfg], state, slots)
-        self.share = share
-
-    def step(self, x: Any, power: Any, count: int, factor: Any) -> Any:
-        """As `FusedStep.step`; the loss is that of the whole batch."""
-        self.power = power
-        super().step(x, power, count, factor)
-        return self.loss
-
-    def total(self, h: Any, d: Any, y: Any, f: dict[str, Any]) -> Any:
-        self.inner = super().total(h, d, y, f)
-        return self.inner
-
-    def follow(self, r: Any) -> None:
-        mean = torch.as_tensor(r)  # the same memory
-        self.share.ranks.sum_(mean.mul_(self.share.ranks.weight))
-        super().follow(r)
-
-    def move(self, count: int, factor: Any) -> None:
-        g = torch.as_tensor(self.g)  # the same memory
-        loss = torch.as_tensor(self.power + self.inner).to(g)
-        self.loss, found = self.share.combine(loss, {"W": g})
-        g.copy_(found["W"])
-        super().move(count, factor)
-
-
-class Agreed(Guard):
-    """What the processes agree to have received: asked between two steps, the answer is the same in all of them."""
-
-    def __init__(self, guard: Guard, share: Shared, trainer: Trainer) -> None:
+    def __init__(self, guard: Guard, reducer: AllReduce, trainer: Trainer) -> None:
         super().__init__()
-        self.guard, self.share, self.trainer = guard, share, trainer
+        self.guard, self.reducer, self.trainer = guard, reducer, trainer
         self.before = guard.before
-        self.noting = guard.noting  # type: ignore[method-assign]
-        self.agreed: int | None = None
 
-    @property
-    def received(self) -> int | None:  # type: ignore[override]
-        flags, ended = self.share.flags, self.trainer.step >= self.trainer.ends[-1]
+    @contextlib.contextmanager
+    def deferring(self) -> Iterator[None]:
+        """Defer the signals of this process; see `Guard.deferring`."""
+        with self.guard.deferring():
+            yield
+
+    def poll(self) -> int | None:
+        """Return the signal that all ranks have agreed on, if any has received one."""
+        flags, ended = self.reducer.flags, self.trainer.step >= self.trainer.ends[-1]
         if flags is None or (flags.is_cuda and self.trainer.step % FLAGS_ON_GPU and not ended):
-            return self.agreed
-        if self.agreed is None and float(flags):
-            heard = [number for number in self.share.ranks.gather(self.guard.received) if number]
-            self.agreed = min(heard)  # Ctrl-C before what torchrun makes of it
-        # After the last step there is nothing left to agree on: the first process goes on alone.
-        alone = ended and self.share.ranks.rank == 0
-        return self.agreed or (self.guard.received if alone else None)
-
-    @received.setter
-    def received(self, number: int | None) -> None:
-        self.agreed = number
+            return self.received
+        if self.received is None and float(flags):
+            signals = [number for number in self.reducer.ranks.all_gather(self.guard.received) if number]
+            self.received = min(signals)  # Ctrl-C rather than what torchrun makes of it
+        # After the last step there is nothing left to agree on: rank 0 goes on alone.
+        if self.received is None and ended and self.reducer.ranks.rank == 0:
+            self.received = self.guard.received
+        return self.received

@@ -1,85 +1,98 @@
-"""One step for several runs: as one program, or in parts on several cores."""
+"""The step of a group of runs on their arrays stacked: by hand or by autograd, as one program or on several cores."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.methods.host import covers
+from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
-from sigmapca_cli.training.arrays import on_host, stack
-from sigmapca_cli.training.fused_step import MOMENTS, FusedStep
-from sigmapca_cli.training.loop import Trainer
+from sigmapca_cli.training.arrays import Array, detached, is_numpy, stack
+from sigmapca_cli.training.fused_step import FusedStep
+from sigmapca_cli.training.protocols import Reducer, Step, TrainedMethod
 
-LEAST = 3  # runs that are worth a thread
+if TYPE_CHECKING:
+    from sigmapca_cli.training.batches import Batch
+    from sigmapca_cli.training.trainer import Trainer
+
+RUNS_PER_THREAD = 3  # fewest runs that are worth a thread
 
 
 @contextmanager
-def side_by_side(trainers: list[Trainer]) -> Iterator[Any]:
-    """One step for all, `losses`; inside, each trainer's arrays are views of the common ones."""
-    first = trainers[0]
+def stacked_step(
+    runs: Sequence[Trainer], *, method: TrainedMethod | None = None, reducer: Reducer | None = None
+) -> Iterator[Step]:
+    """Make one step for all runs. While the context is open, each run's arrays are views of the common ones.
+
+    `method` takes the place of the runs' own; it and `reducer` are those of a rank that holds shards of a batch.
+    """
     parts = 1
-    if covers(first.cfg) and on_host(first.state["W"]):
-        parts = min(available_threads(), len(trainers) // LEAST)
-    if parts <= 1:
-        yield joined(trainers)
-        return
-    steps = [
-        joined(trainers[part[0] : part[-1] + 1]) for part in np.array_split(np.arange(len(trainers)), parts)
-    ]
-    with ThreadPoolExecutor(parts - 1, thread_name_prefix="together") as pool:
-        yield Threads(steps, pool)
+    if fast_path_applies(runs[0].cfg) and is_numpy(runs[0].state["W"]):
+        parts = max(1, min(available_threads(), len(runs) // RUNS_PER_THREAD))
+    chunks = [runs[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(runs)), parts)]
+    steps = [step_on_stack(chunk, method, reducer) for chunk in chunks]
+    try:
+        if parts == 1:
+            yield steps[0]
+            return
+        with ThreadPoolExecutor(parts - 1, thread_name_prefix="runs") as pool:
+            yield ThreadedStep(steps, pool)
+    finally:
+        for run in runs if len(runs) > 1 else ():
+            run.state = {name: detached(value) for name, value in run.state.items()}
+            run.opt_state = {name: detached(value) for name, value in run.opt_state.items()}
 
 
-def joined(trainers: list[Trainer]) -> Any:
-    """One step of these runs, by hand or composed, on their arrays stacked; a run alone keeps its own."""
-    first, cfgs = trainers[0], [t.cfg for t in trainers]
-    state, slots = first.state, first.slots
-    if len(trainers) > 1:
-        state = {n: stack([t.state[n] for t in trainers]) for n in state}
-        slots = {n: stack([t.slots[n] for t in trainers]) for n in slots if n.partition(".")[0] in MOMENTS}
-    step: Any
-    if covers(first.cfg):
-        step = FusedStep(cfgs, state, slots)
+def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer: Reducer | None) -> Step:
+    """Make the step of these runs on their arrays stacked; a run alone keeps its own arrays."""
+    first, cfgs = runs[0], [run.cfg for run in runs]
+    state, opt_state = first.state, first.opt_state
+    if len(runs) > 1:
+        state = {name: stack([run.state[name] for run in runs]) for name in state}
+        opt_state = {name: stack([run.opt_state[name] for run in runs]) for name in opt_state}
+    step: Step
+    if fast_path_applies(first.cfg):
+        step = FusedStep(cfgs, state, opt_state, reducer=reducer)
     else:
-        from sigmapca_cli.training.autograd_step import ComposedSteps
+        from sigmapca_cli.training.autograd_step import AutogradStep
 
-        step = ComposedSteps(cfgs, [t.method for t in trainers], state, slots, first.generator)
-    if len(trainers) > 1:
-        for r, trainer in enumerate(trainers):
-            trainer.state = {n: state[n][r] for n in trainer.state}
-            trainer.slots |= {n: value[r] for n, value in slots.items()}
-            trainer.generator = first.generator
+        methods: list[Any] = [method or run.method for run in runs]
+        step = AutogradStep(cfgs, methods, state, opt_state, first.generator)
+    if len(runs) > 1:
+        for r, run in enumerate(runs):
+            run.state = {name: state[name][r] for name in run.state}
+            run.opt_state = {name: value[r] for name, value in opt_state.items()}
+            if run.cfg.seed == first.cfg.seed:
+                run.generator = first.generator
     return step
 
 
-class Threads:
+class ThreadedStep:
     """The runs of a group in parts, one on each core: they share the batch and nothing else."""
 
-    def __init__(self, parts: list[FusedStep], pool: ThreadPoolExecutor) -> None:
-        self.parts, self.pool = parts, pool
+    wants_centred = True
+    uses_numpy = True
 
-    def losses(self, batch: Any, count: int, factors: Sequence[float]) -> Any:
-        """One step of every run, (R,)."""
-        shares = list(self.shares(factors))
+    def __init__(self, parts: list[Step], pool: ThreadPoolExecutor) -> None:
+        self.parts, self.pool, self.runs = parts, pool, sum(part.runs for part in parts)
+
+    def advance(self, batch: Batch, count: int, factors: Sequence[float]) -> Array:
+        """Make one step of every run; see `protocols.Step`."""
+        ends = np.cumsum([part.runs for part in self.parts])
+        split = [factors[end - part.runs : end] for part, end in zip(self.parts, ends, strict=True)]
         others = [
-            self.pool.submit(quietly, part.losses, batch, count, share)
-            for part, share in zip(self.parts[1:], shares[1:], strict=True)
+            self.pool.submit(suppress_numpy_warnings, part.advance, batch, count, own)
+            for part, own in zip(self.parts[1:], split[1:], strict=True)
         ]
-        found = [self.parts[0].losses(batch, count, shares[0]), *(other.result() for other in others)]
-        return np.concatenate([np.atleast_1d(loss) for loss in found])
-
-    def shares(self, factors: Sequence[float]) -> Iterator[Sequence[float]]:
-        """The factors of each part."""
-        start = 0
-        for part in self.parts:
-            yield factors[start : start + part.runs]
-            start += part.runs
+        losses = [self.parts[0].advance(batch, count, split[0]), *(other.result() for other in others)]
+        return np.concatenate([np.atleast_1d(loss) for loss in losses])
 
 
-def quietly(function: Any, *arguments: Any) -> Any:
-    """NumPy's warnings are a thread's own matter; what has diverged is said by `check`."""
+def suppress_numpy_warnings(function: Any, *arguments: Any) -> Any:
+    """Call the function without NumPy's warnings, which are switched off for each thread by itself."""
     with np.errstate(all="ignore"):
         return function(*arguments)

@@ -141,7 +141,7 @@ def test_run_names_last_first_then_the_newest(tmp_path, monkeypatch):
 
 def test_every_choice_that_is_offered_is_accepted():
     """The keys and choices on offer are those that the schema takes."""
-    from sigmapca_cli.cli.places import all_groups
+    from sigmapca_cli.conf_files import all_groups
     from sigmapca_cli.config import Config
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.sources.config import DataConfig

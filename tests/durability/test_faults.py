@@ -22,7 +22,7 @@ from test_disk_full import fill, small_disk  # noqa: F401
 
 from sigmapca_cli.errors import RunFailed, SigmapcaError
 from sigmapca_cli.job import Job, job_of
-from sigmapca_cli.runner.lifecycle import run
+from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs import write
 from sigmapca_cli.runs.checkpoint import load
 from sigmapca_cli.runs.read import Run

@@ -79,7 +79,7 @@ def test_a_signal_saves_and_ends_with_its_status(tmp_path, children):
 
 def test_a_second_ctrl_c_ends_at_once():
     def stubborn() -> None:
-        with Guard() as guard, guard.noting():
+        with Guard() as guard, guard.deferring():
             os.kill(os.getpid(), signal.SIGINT)
             assert guard.received == signal.SIGINT
             os.kill(os.getpid(), signal.SIGINT)
@@ -101,9 +101,9 @@ def test_outside_the_steps_a_signal_ends_the_run_and_a_launchers_handler_gets_it
     def launched() -> None:
         signal.signal(signal.SIGUSR2, lambda number, frame: os._exit(9))
         with Guard() as guard:
-            with guard.noting():
+            with guard.deferring():
                 os.kill(os.getpid(), signal.SIGUSR2)
-                requeue = guard.pass_on()
+                requeue = guard.previous_handler()
             assert requeue is not None
             requeue()
 

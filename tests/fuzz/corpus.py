@@ -124,7 +124,7 @@ def written(make: Callable[[Path], Path]) -> bytes:
 def prepared() -> bytes:
     """A file of `sample-points`."""
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.prepared import sample_points
+    from sigmapca_cli.sources.preparing import sample_points
 
     return written(lambda folder: sample_points(DataConfig(name="points", n=20), folder / "points.h5"))
 
@@ -133,7 +133,7 @@ def prepared() -> bytes:
 def run_file() -> bytes:
     """The run.h5 of a short training run."""
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     small = (
         "data=planted",
@@ -156,7 +156,7 @@ def composed(*overrides: str):
     """The configuration that the command line would compose."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.cli.places import conf_folder
+    from sigmapca_cli.conf_files import conf_folder
     from sigmapca_cli.config import register
 
     register()

@@ -73,7 +73,7 @@ def fit(cfg, x, k, steps, lr, batch=None, seed=0, W0=None, schedule="cosine"):
     state = method.init_state(W0, (W0.T @ C @ W0).diagonal().sqrt(), generator)
     parameters = {name: state[name] for name in method.parameters}
     optimizer = optimizers.build(cfg.optimizer)
-    slots, losses = optimizer.start(parameters), []
+    slots, losses = optimizers.zero_state(cfg.optimizer.name, parameters), []
     for step in range(steps):
         if step % 200 == 0:
             method.begin_epoch(state, C)

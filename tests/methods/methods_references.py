@@ -42,8 +42,16 @@ class Reference:
 
     # losses, by the name of the objective
 
+    stopped = False  # model.reconstruction=subspace: the encoder of linear losses is held
+    norm = staticmethod(np.max)  # of σ, in main_scaled_decoder
+
     def linear_ae(self, W):
-        return self.mean(lambda i, xi: square(xi - (xi @ W) @ W.T))
+        encoder = self.F if self.stopped else W
+        return self.mean(lambda i, xi: square(xi - (xi @ encoder) @ W.T))
+
+    def hierarchical_linear(self, W):
+        parts = [W[:, : j + 1] for j in columns(W.shape[1])]
+        return sum(self.mean(lambda i, xi, V=V: square(xi - (xi @ V) @ V.T)) for V in parts)
 
     def wsla_unit_norm(self, W):
         S2 = self.sigma**2
@@ -80,7 +88,7 @@ class Reference:
 
     def main_scaled_decoder(self, W):
         decoder = self.mean(lambda i, xi: square(xi - self.squashed(xi, self.F) @ W.T))
-        return self.main(W) + decoder / self.sigma.max()
+        return self.main(W) + decoder / self.norm(self.sigma)
 
     def main_deflation(self, W):
         P = np.eye(W.shape[1]) - triangle((W.T @ self.F).T, diagonal=False).T
@@ -157,6 +165,42 @@ class Reference:
     def delta_wsla_3(self, x, W, y):
         root = np.diag(np.sqrt(self.lam))
         return np.outer(x, y) - W @ np.outer(y @ root, y) @ np.linalg.inv(root)
+
+    def delta_wsla_1_unit(self, x, W, y):
+        L = np.diag(self.lam)
+        return np.outer(x, y) - W @ np.outer(y @ L, y) @ np.linalg.inv(L)
+
+    def delta_wsla_2_unit(self, x, W, y):
+        L = np.diag(self.lam)
+        return np.outer(x, y) @ L - W @ np.outer(y @ L, y)
+
+    def delta_wsla_1_diagonal(self, x, W, y):
+        L, M = np.diag(1 / self.lam), np.outer(y, y)
+        removed = np.diag(np.diag(M)) - np.diag(np.diag(M @ L))
+        return self.delta_wsla_1(x, W, y) - W @ removed
+
+    def delta_wsla_2_diagonal(self, x, W, y):
+        L, M = np.diag(self.lam), np.outer(y, y)
+        removed = np.diag(np.diag(M @ L)) - np.diag(np.diag(M))
+        return self.delta_wsla_2(x, W, y) - W @ removed
+
+    def delta_weighted_latent(self, x, W, y):
+        L = np.diag(self.lam)
+        return np.outer(x, y) @ L - np.outer(x, self.h(y / self.sigma) * self.sigma) @ L @ (W.T @ W)
+
+    def slope(self, z, step=1e-6):
+        return (self.h(z + step) - self.h(z - step)) / (2 * step)
+
+    def delta_main_scaled_encoder(self, x, W, y):
+        z = y / self.sigma
+        x_hat = self.h(z) * self.sigma @ W.T
+        encoder = np.outer(x, (x_hat @ W - y) * self.slope(z)) @ np.diag(self.sigma)
+        return -encoder - np.outer(x_hat - x, self.h(z) * self.sigma)
+
+    def delta_main_unscaled_decoder(self, x, W, y):
+        z = y / self.sigma
+        x_hat = self.h(z) * self.sigma @ W.T
+        return -np.outer(x, (x_hat @ W - y) * self.slope(z)) - np.outer(x_hat - x, self.h(z))
 
     def delta_gha(self, x, W, y):
         return np.outer(x, y) - W @ triangle(np.outer(y, y))

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from methods_helpers import composed
 from methods_references import Reference, finite_difference, triangle
 
-from sigmapca_cli.methods import nonlinearities, regularisers, updates
+from sigmapca_cli.methods import build, composition, nonlinearities, objectives, regularisers, updates
+from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.objectives import main, ordering_triangle
-from sigmapca_cli.methods.registry import OBJECTIVES
 from sigmapca_cli.methods.share import WHOLE
 
 B, P, K = 7, 5, 3
@@ -32,11 +33,88 @@ def given(sigma, lam, mask, h, dtype=torch.float64):
         "beta": 0.7,
         "h": h,
         "mean": WHOLE.mean,
+        "inner": lambda v: v,
+        "outer": torch.detach,
+        "linear": objectives.tied,
+        "norm": composition.NORMS["spectral"],
     }
 
 
+LINEAR = [name for name, row in OBJECTIVES.items() if "linear" in row.needs]
+
+
+def test_the_losses_with_a_linear_part_are_known():
+    rows = {"rica", "rica_logcosh", "reconstruction_gha", "skew_symmetric", "symmetric_off_diagonal"}
+    assert rows | {
+        "linear_ae",
+        "symmetric_off_diagonal_sigma",
+        "weighted_variance",
+        "variance_dropout",
+    } == set(LINEAR)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_encoder_of_the_linear_part_can_be_held(name, batch):
+    """model.reconstruction=subspace, E‖x − x[W]sgWᵀ‖²: the paper's second form of RICA, log cosh, GHA and skew."""
+    test_value_and_gradient_are_those_of_the_written_out_equation(
+        name, batch, linear=objectives.subspace_form
+    )
+
+
+@pytest.mark.parametrize(
+    "norm, of", [("frobenius", np.linalg.norm), ("nuclear", np.sum), ("spectral", np.max)]
+)
+def test_the_decoder_is_scaled_by_the_norm_asked_for(norm, of, batch):
+    chosen = composition.NORMS[norm]
+    test_value_and_gradient_are_those_of_the_written_out_equation(
+        "main_scaled_decoder", batch, norm=chosen, of=of
+    )
+
+
+def test_the_subspace_form_is_the_subspace_rule(batch):
+    x, W, *_ = (torch.tensor(v) for v in batch)
+    found = gradient(lambda V: objectives.subspace_form(x, V, x @ V), W)
+    torch.testing.assert_close(found, -2 * updates.subspace(x, W, x @ W))
+
+
+def test_the_weighted_latent_update_is_not_the_gradient_of_the_loss_printed_with_it(batch):
+    """At orthonormal W and h′ = 1 the loss has Λ² where the update has Λ."""
+    x, W, sigma, lam, _ = (torch.tensor(v) for v in batch)
+    W = torch.linalg.qr(W)[0]
+    h = nonlinearities.derivative_one(nonlinearities.tanh)
+    pieces = {"h": lambda z: h(z)[0], "sigma": sigma[None], "lam": lam}
+    loss = OBJECTIVES["main_weighted_latent"].fn
+    found = -gradient(lambda V: loss(x, V, x @ V, **pieces), W)
+    update = updates.weighted_latent(x, W, x @ W, **pieces)
+    assert (found / 2 - update).abs().max() > 0.05
+    torch.testing.assert_close(found / 2, update * lam)
+
+
+def test_the_second_option_of_the_second_form_is_the_loss_with_unit_norm(batch):
+    x, W, _, lam, _ = (torch.tensor(v) for v in batch)
+    deviation = (x @ W).square().mean(0).sqrt()[None]
+    loss = OBJECTIVES["wsla_unit_norm"].fn
+    found = -gradient(lambda V: loss(x, V, x @ V, sigma=deviation, lam=lam), W)
+    torch.testing.assert_close(found / 2, updates.wsla_2_diagonal(x, W, x @ W, lam))
+
+
+def test_weights_from_the_variances_are_held_and_relative_to_the_largest(batch):
+    x, W, *_ = batch
+    cfg = composed("weighted_variance", "model.weights=variances", "constraint=none", "sigma=batch")
+    method = build(cfg)
+    state = method.init_state(torch.tensor(W), torch.ones(K, dtype=torch.float64))
+    x = x - x.mean(0)
+    variance = ((x @ W) ** 2).mean(0)
+    lam = np.maximum(variance / variance.max(), cfg.model.lambda_min)
+    reference = Reference(x, W, None, None, lam, None, cfg.model.alpha, None)
+    found = method.gradient(state, torch.tensor(x))[1]["W"]
+    np.testing.assert_allclose(found, finite_difference(reference.weighted_variance, W), atol=1e-7)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_value_and_gradient_are_those_of_the_written_out_equation(name, batch):
+def test_value_and_gradient_are_those_of_the_written_out_equation(
+    name, batch, linear=None, norm=None, of=np.max
+):
     x, W, sigma, lam, mask = batch
     row = OBJECTIVES[name]
     h = lambda z: 2 * torch.tanh(z / 2)  # noqa: E731
@@ -44,14 +122,58 @@ def test_value_and_gradient_are_those_of_the_written_out_equation(name, batch):
     leaf = torch.tensor(W, requires_grad=True)
     rows = torch.tensor(x)
     pieces = given(sigma, lam, mask, h)
+    pieces["linear"] = linear or pieces["linear"]
+    pieces["norm"] = norm or pieces["norm"]
+    reference.stopped, reference.norm = linear is not None, of
     value = row.fn(rows, leaf, rows @ leaf, **{n: pieces[n] for n in row.needs})
     if row.kind == "update":
-        np.testing.assert_allclose(-value.detach(), reference.update(name), atol=1e-12)
+        np.testing.assert_allclose(-value.detach(), reference.update(name), atol=1e-9)
         return
     equation = getattr(reference, name)
     np.testing.assert_allclose(value.item(), equation(W), rtol=1e-12)
     value.backward()
     np.testing.assert_allclose(leaf.grad, finite_difference(equation, W), atol=2e-8)
+
+
+@pytest.mark.parametrize("flows", ["inner", "both", "none"])
+def test_the_mean_that_carries_gradient_is_the_one_asked_for(flows, batch):
+    """Against finite differences in which the means that are held are those of the frozen filters."""
+    x, W, sigma, *_ = batch
+    h = lambda z: 2 * np.tanh(z / 2)  # noqa: E731
+    m, frozen = x.mean(0), W.copy()
+
+    def equation(V):
+        inner, outer = m @ (frozen if flows == "none" else V), m @ (V if flows == "both" else frozen)
+        return np.mean(
+            [np.sum((xi - (h((xi @ V - inner) / sigma) * sigma + outer) @ frozen.T) ** 2) for xi in x]
+        )
+
+    cfg = composed("nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch")
+    method = build(cfg)
+    state = method.init_state(torch.tensor(W), torch.tensor(sigma))
+    state["W"].copy_(torch.tensor(W))
+    sigma = method.root(torch.tensor((x @ W).var(0))).numpy()
+    gradient = method.gradient(state, torch.tensor(x))[1]["W"]
+    np.testing.assert_allclose(gradient, finite_difference(equation, W), atol=2e-7)
+
+
+def test_the_two_gradients_of_the_added_mean_agree_where_filters_are_orthonormal_and_h_is_centred():
+    random = np.random.default_rng(5)
+    x = random.laplace(size=(400, 6)) * np.linspace(3, 1, 6)
+    x = torch.tensor(np.concatenate([x, -x]) + np.array([5.0, -2, 1, 0, 3, 1]))
+    W = torch.linalg.qr(torch.tensor(random.normal(size=(6, 3))))[0]
+
+    def gradient(flows, W):
+        cfg = composed(
+            "nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch"
+        )
+        method = build(cfg)
+        state = method.init_state(W, torch.ones(3, dtype=W.dtype))
+        state["W"].copy_(W)
+        return method.gradient(state, x)[1]["W"]
+
+    torch.testing.assert_close(gradient("inner", W), gradient("both", W))
+    assert (gradient("inner", 1.1 * W) - gradient("both", 1.1 * W)).abs().max() > 0.1
 
 
 REGULARISERS = {

@@ -13,7 +13,7 @@ from conftest import composed
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.job import job_of
-from sigmapca_cli.runner.lifecycle import run
+from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
 
 RNG = np.random.default_rng(0)

@@ -2,10 +2,11 @@
 
 import pytest
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
-from sigmapca_cli.reproduce.plan import RELATIONS, Setting
+from sigmapca_cli.reproduce.experiment import RELATIONS
+from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.work import Task, job, tasks
 

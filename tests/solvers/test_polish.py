@@ -12,6 +12,7 @@ from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.polish import gradient, polish
 from sigmapca_cli.solvers.projected import project
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.training import loop
 
 
 def test_gradient_is_half_the_tangent_gradient_of_the_loss():
@@ -62,5 +63,5 @@ def trained(source, W):
     cfg.nonlinearity = NonlinearityConfig("scaled_tanh", 4.0)
     trainer = stochastic.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
     trainer.state["W"].copy_(torch.from_numpy(W))
-    trainer.run()
+    loop.train([trainer])
     return trainer.state["W"].double().numpy()

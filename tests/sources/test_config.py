@@ -9,7 +9,7 @@ import yaml
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import BUILDERS, build
 from sigmapca_cli.sources.config import STANDARDISE, DataConfig, as_stored
-from sigmapca_cli.sources.prepared import prepare
+from sigmapca_cli.sources.preparing import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
 LOADED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}

@@ -8,7 +8,7 @@ from sigmapca_cli.cli.data_page import page
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.describe import advise, describe, excess_kurtosis, guess_kind
-from sigmapca_cli.sources.prepared import prepare
+from sigmapca_cli.sources.preparing import prepare
 
 RNG = np.random.default_rng(0)
 

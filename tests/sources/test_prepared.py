@@ -16,7 +16,8 @@ from PIL import Image
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.prepared import extract_patches, is_prepared, mix_signals, prepare, sample_points
+from sigmapca_cli.sources.prepared import is_prepared
+from sigmapca_cli.sources.preparing import extract_patches, mix_signals, prepare, sample_points
 
 
 def reopened(path, **options):
@@ -134,7 +135,7 @@ HANG = """
 import sys, time
 from pathlib import Path
 from sigmapca_cli.sources.exclusive import made_once
-from sigmapca_cli.sources.prepared import _written_whole
+from sigmapca_cli.sources.preparing import _written_whole
 target = Path(sys.argv[1])
 with made_once(target) as ours, _written_whole(target) as file:
     file["x"] = 1

@@ -8,7 +8,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.prepared import prepare
+from sigmapca_cli.sources.preparing import prepare
 
 VARIANTS = ("distinct_variance", "two_same_variance", "same_variance", "non_orthogonal")
 ROTATION = [[0.5, 0, 0.866025], [-0.612372, 0.707107, 0.353553], [-0.612372, -0.707107, 0.353553]]

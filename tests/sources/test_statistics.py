@@ -155,3 +155,39 @@ def test_data_that_are_only_centred_keep_their_directions_in_any_unit(size):
     scale, _ = standardisation(x.mean(axis=0) * size, x.var(axis=0) * size**2, "none", None, 0.0)
     assert (np.ptp(scale) == 0 and 0.1 < size / scale[0] < 10) or scale[0] == 1
     assert (scale[0] == 1) == (1e-8 < size < 1e8)
+
+
+@pytest.mark.parametrize("kind", ["pca", "zca"])
+def test_whitening_by_the_leading_eigenvectors_leaves_their_number_of_directions(kind):
+    X = RNG.normal(size=(500, 6)) * np.linspace(3, 1, 6)
+    X -= X.mean(0)
+    T = whitening_matrix(X.T @ X / len(X), kind, 4)
+    values = np.linalg.eigvalsh(T.T @ (X.T @ X / len(X)) @ T)[::-1]
+    np.testing.assert_allclose(values, [1, 1, 1, 1, 0, 0], atol=1e-9)
+    W = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :4]
+    if kind == "zca":  # W_L Σ⁻¹ W_Lᵀ
+        np.testing.assert_allclose(T, W / (X @ W).std(0) @ W.T, atol=1e-9)
+    with pytest.raises(InputError, match=r"whiten_rank=7.*rank 6"):
+        whitening_matrix(X.T @ X / len(X), kind, 7)
+
+
+def test_rows_that_are_not_centred_keep_their_mean_and_say_so():
+    X = (RNG.normal(size=(300, 4)) + np.array([5, -3, 0, 1])).astype(np.float32)
+    centred = MemorySource("array", X, Standardisation("none"))
+    kept = MemorySource("array", X, Standardisation("none", centre=False))
+    np.testing.assert_allclose(kept.rows(np.arange(300)), X, rtol=1e-6)
+    mean, C = kept.covariance()
+    np.testing.assert_allclose(mean, X.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(C, centred.covariance()[1], rtol=1e-12)
+    assert not centred.covariance()[0].any() and kept.hash != centred.hash
+    np.testing.assert_allclose(kept.divided(2.0).covariance()[0], mean / 2)
+    white = MemorySource("array", X, Standardisation("none", whiten="zca", centre=False))
+    np.testing.assert_allclose(white.covariance()[0], white.rows(np.arange(300)).mean(0), atol=1e-5)
+
+
+def test_options_that_are_younger_than_a_stored_hash_leave_it_alone():
+    """The hash of data that stored runs carry is made of the five older options only."""
+    assert repr(Standardisation("none")) == (
+        "Standardisation(standardise='none', epsilon=None, relative_epsilon=0.0, whiten='none', scale_input=1.0)"
+    )
+    assert Standardisation("none").described == ""

@@ -2,7 +2,7 @@
 
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli.cli.places import conf_folder
+from sigmapca_cli.conf_files import conf_folder
 from sigmapca_cli.config import register
 
 

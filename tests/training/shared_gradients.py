@@ -16,7 +16,7 @@ from sigmapca_cli.methods import build  # noqa: E402
 from sigmapca_cli.processes import place  # noqa: E402
 from sigmapca_cli.signals import Guard  # noqa: E402
 from sigmapca_cli.training.collectives import Ranks  # noqa: E402
-from sigmapca_cli.training.sharded import Shared, SharedBatches  # noqa: E402
+from sigmapca_cli.training.sharded import AllReduce, ShardedBatches  # noqa: E402
 
 N, P, K, SIZE = 30, 6, 3, 14  # batches of 14, 14 and 2 rows: over three processes one has none of the last
 rows = np.random.default_rng(0).laplace(size=(N, P)) + 0.3
@@ -29,9 +29,9 @@ def largest_difference(overrides: list[str], ranks: Ranks) -> float:
     """The largest difference in loss, gradient and state over three batches, and how many steps were compared."""
     model, *others = overrides
     method = build(composed(model, *others))
-    share_of = lambda batches: Shared(ranks, batches, Guard())  # noqa: E731
+    share_of = lambda batches: AllReduce(ranks, batches, Guard())  # noqa: E731
     by_batch = method.model.centring == "batch"
-    batches = SharedBatches(SOURCE, SIZE, 0, ranks, torch.float64, by_batch)
+    batches = ShardedBatches(SOURCE, SIZE, 0, ranks, torch.float64, by_batch)
     model = replace(method.model, centring="data") if by_batch else method.model
     shared = replace(method, share=share_of(batches), model=model)
     W = torch.linalg.qr(torch.randn(P, K, generator=torch.manual_seed(0), dtype=torch.float64))[0]

@@ -9,6 +9,7 @@ from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.methods.catalogue import CATALOGUE, CONTROL, SUBSPACE
 from sigmapca_cli.runner import choose, stochastic
 from sigmapca_cli.sources import build as build_source
+from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.convergence import assess
 
@@ -37,12 +38,12 @@ def trained(*overrides):
     cfg = OmegaConf.to_object(composed(*overrides))
     source = build_source(cfg.data)
     trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
-    trainer.run()
+    loop.train([trainer])
     return trainer
 
 
 def judged(*overrides):
-    return stochastic.assessed(trained(*overrides))
+    return stochastic.convergence_of(trained(*overrides))
 
 
 def setting(name):
@@ -76,7 +77,7 @@ def test_the_angle_is_what_a_run_still_goes(model):
     common = (*DATA, f"model={model}", "a=3")
     for steps in range(100, 1500, 100):
         run = trained(*common, f"steps={steps}", "optimizer.schedule=constant")
-        found = stochastic.assessed(run)
+        found = stochastic.convergence_of(run)
         if not len(found.unstable) and found.strict_angle.max() < 0.4:
             break
     assert found.strict_angle.max() > 0.03, "already there: nothing to compare"
@@ -137,8 +138,8 @@ def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_
     source = MemorySource("rows", rows, Standardisation("none"))
     cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))
     trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
-    trainer.run()
-    found = stochastic.assessed(trainer)
+    loop.train([trainer])
+    found = stochastic.convergence_of(trainer)
     assert found.converged(0.1) and {tuple(sorted(pair)) for pair in found.unheld} == {(0, 1), (2, 3)}
 
 
@@ -156,14 +157,14 @@ def test_a_trained_sigma_that_still_grows_is_seen(model):
         directions = as_numpy(run.method.directions(run.state)).astype(np.float64)
         truth = run.batches.source.truth.filters
         if metrics.mcc(directions, truth) < 0.98:
-            assert not stochastic.assessed(run).converged(0.1), f"{steps} steps"
+            assert not stochastic.convergence_of(run).converged(0.1), f"{steps} steps"
 
 
 @pytest.mark.parametrize("n", [300, 1003, 4001])
 def test_no_row_is_left_out_where_all_are_looked_at(n):
     """At the principal axes of all rows linear PCA has nothing to go; without the last rows it would have."""
     trainer = trained(*DATA, "model=gha", f"data.n={n}", "data.group=1", "steps=1", "lr=1e-12")
-    assert stochastic.assessed(trainer).strict_angle.max() < 1e-3
+    assert stochastic.convergence_of(trainer).strict_angle.max() < 1e-3
 
 
 def test_a_subspace_that_leaves_out_a_leading_axis_is_a_saddle_whatever_its_axes():

@@ -1,6 +1,7 @@
 """The step by hand against the composed one, in float64: every composition that it says it covers."""
 
 import copy
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,11 +9,14 @@ import torch
 
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.methods.host import HostMethod, covers
+from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.runner import choose, stochastic
 from sigmapca_cli.sources import build
+from sigmapca_cli.training import loop
+from sigmapca_cli.training.autograd_step import AutogradStep
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fused_step import FusedStep
+from sigmapca_cli.training.stacked_step import stacked_step
 
 from .conftest import composed
 
@@ -36,8 +40,8 @@ def trainer(*overrides, host=True):
     source = build(cfg.data)
     method = choose.method_of(cfg) if host else methods.build(cfg)
     made = stochastic.make_trainer(cfg, method, source, torch.device("cpu"))
-    rows: list[np.ndarray] = []
-    made.hooks.log = lambda steps, values: rows.append(values["loss"])
+    rows: list[float] = []
+    made.hooks.log = lambda step, figures: rows.append(figures["loss"])
     return made, rows
 
 
@@ -56,26 +60,26 @@ def same(first, second):
 @pytest.mark.parametrize("overrides", CASES, ids=" ".join)
 def test_equals_the_composed_step(overrides, monkeypatch):
     fused, fused_loss = trainer(*overrides)
-    assert isinstance(fused.method, HostMethod) and covers(fused.cfg)
-    fused.run()
+    assert isinstance(fused.method, NumpyMain) and fast_path_applies(fused.cfg)
+    loop.train([fused])
     plain, plain_loss = trainer(*overrides, host=False)
-    monkeypatch.setattr("sigmapca_cli.training.loop.covers", lambda cfg: False)
-    plain.run()
-    assert plain.fused is None
+    monkeypatch.setattr("sigmapca_cli.training.stacked_step.fast_path_applies", lambda cfg: False)
+    with stacked_step([plain]) as step:
+        assert isinstance(step, AutogradStep)
+    loop.train([plain])
     same(fused, plain)
     np.testing.assert_allclose(np.array(fused_loss), np.array(plain_loss), rtol=1e-4)
 
 
-@pytest.mark.parametrize("host", [None, False], ids=["numpy", "torch"])
+@pytest.mark.parametrize("uses_numpy", [None, False], ids=["numpy", "torch"])
 @pytest.mark.parametrize("overrides", [(), ("optimizer=sgd",)], ids=" ".join)
-def test_steps_tensors_as_it_steps_arrays(overrides, host):
+def test_steps_tensors_as_it_steps_arrays(overrides, uses_numpy):
     """As on a GPU, or where device=auto found none: the state is torch's."""
     arrays, _ = trainer(*overrides)
-    arrays.run()
+    loop.train([arrays])
     tensors, _ = trainer(*overrides, host=False)
-    tensors.fused = FusedStep([tensors.cfg], tensors.state, tensors.slots, host=host)
-    tensors.choose_step = lambda: None
-    tensors.run()
+    step = FusedStep([tensors.cfg], tensors.state, tensors.opt_state, uses_numpy=uses_numpy)
+    loop.train([tensors], step_of=lambda runs: nullcontext(step))
     same(arrays, tensors)
 
 
@@ -86,17 +90,17 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
     knobs = [("a=2", "lr=0.01"), ("a=4", "lr=0.003"), ("a=8", "lr=0.02")]
     alone = [trainer(*overrides, *knob)[0] for knob in knobs]
     state = {n: np.stack([t.state[n] for t in alone]) for n in alone[0].state}
-    slots = {n: np.stack([t.slots[n] for t in alone]) for n in alone[0].slots}
-    together = FusedStep([t.cfg for t in alone], state, slots)
+    opt_state = {n: np.stack([t.opt_state[n] for t in alone]) for n in alone[0].opt_state}
+    together = FusedStep([t.cfg for t in alone], state, opt_state)
     batches = copy.copy(alone[0].batches)
     batches.centre = True
     losses = []
     for count, batch in zip(range(1, 16), batches.epoch(0), strict=False):
-        losses.append(together.step(*together.taken(batch), count, 0.7))
+        losses.append(together.step(*together.to_device(batch), count, 0.7))
     for r, t in enumerate(alone):
-        single = FusedStep([t.cfg], t.state, t.slots)
+        single = FusedStep([t.cfg], t.state, t.opt_state)
         for count, batch in zip(range(1, 16), batches.epoch(0), strict=False):
-            loss = single.step(*single.taken(batch), count, 0.7)
+            loss = single.step(*single.to_device(batch), count, 0.7)
         assert float(losses[-1][r]) == pytest.approx(float(loss), rel=1e-9)
         np.testing.assert_allclose(state["W"][r], t.state["W"], rtol=1e-9, atol=1e-10)
 
@@ -108,4 +112,4 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
 )
 def test_leaves_other_compositions_alone(overrides):
     made, _ = trainer(*overrides)
-    assert not covers(made.cfg) and not isinstance(made.method, HostMethod)
+    assert not fast_path_applies(made.cfg) and not isinstance(made.method, NumpyMain)

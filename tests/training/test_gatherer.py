@@ -12,7 +12,7 @@ import pytest
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.forked_batches import gathering, suits
+from sigmapca_cli.training.forked_batches import ForkedBatches, is_worth_a_fork, open_batches
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) == 1, reason="needs Linux and a second core"
@@ -37,38 +37,38 @@ def same(one, other):
 @pytest.mark.parametrize("size", [16, 200, 2000])
 def test_the_same_batches_as_without(size):
     plain, forked = batches(size=size), batches(size=size)
-    with gathering(forked, 10_000):
-        assert forked.gatherer is not None
+    with open_batches([forked], 10_000) as ahead:
+        assert isinstance(ahead, ForkedBatches)
         for epoch, first in ((0, 0), (1, 0), (1, 2)):
-            assert same(copied(forked.epoch(epoch, first)), copied(plain.epoch(epoch, first)))
-    assert forked.gatherer is None
+            assert same(copied(ahead.epoch(epoch, first)), copied(plain.epoch(epoch, first)))
+    assert not ahead.prefetcher.open
 
 
 def test_an_epoch_left_early_does_not_disturb_the_next():
     plain, forked = batches(n=20_000), batches(n=20_000)
-    with gathering(forked, 10_000):
-        started = forked.epoch(0)
+    with open_batches([forked], 10_000) as ahead:
+        started = ahead.epoch(0)
         for _ in range(3):
             next(started)
         started.close()
-        assert same(copied(forked.epoch(1)), copied(plain.epoch(1)))
+        assert same(copied(ahead.epoch(1)), copied(plain.epoch(1)))
 
 
 def test_a_killed_process_is_done_without(caplog):
     plain, forked = batches(n=40_000), batches(n=40_000)
     found = []
-    with gathering(forked, 10_000):
-        for number, batch in enumerate(forked.epoch(0)):
+    with open_batches([forked], 10_000) as ahead:
+        for number, batch in enumerate(ahead.epoch(0)):
             if number == 100:
-                os.kill(forked.gatherer.pid, signal.SIGKILL)
+                os.kill(ahead.prefetcher.pid, signal.SIGKILL)
             found.append(Batch(batch.x.copy(), float(batch.power)))
-        assert forked.gatherer is None
+        assert ahead.died and same(copied(ahead.epoch(1)), copied(plain.epoch(1)))
     assert same(found, copied(plain.epoch(0)))
     assert "going on without it" in caplog.text
 
 
 def test_short_runs_do_without():
-    assert not suits(batches(), 10)
+    assert not is_worth_a_fork(batches(), 10)
 
 
 def children(pid):

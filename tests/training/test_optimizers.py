@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sigmapca_cli.training.optimizers import SGD, Adam, tangent
+from sigmapca_cli.training.optimizers import SGD, Adam, tangent, zero_state
 from sigmapca_cli.training.schedule import cosine
 
 torch.set_num_threads(1)
@@ -27,7 +27,7 @@ def test_equals_torch(ours, peer):
     expected = W.clone().requires_grad_()
     optimizer = peer(expected)
     parameters = {"W": W}
-    slots = ours.start(parameters)
+    slots = zero_state(type(ours).__name__.lower(), parameters)
     for count, gradient in enumerate(gradients(50, (7, 3)), start=1):
         ours.step(parameters, {"W": gradient}, slots, count, 0.01)
         expected.grad = gradient.clone()
@@ -40,9 +40,10 @@ def test_leading_dimension_equals_separate_runs(optimizer):
     rates = torch.tensor([0.01, 0.002, 0.1], dtype=torch.float64)
     start = torch.randn(3, 7, 2, dtype=torch.float64)
     together = {"W": start.clone()}
-    slots = optimizer.start(together)
+    name = type(optimizer).__name__.lower()
+    slots = zero_state(name, together)
     alone = [{"W": start[r].clone()} for r in range(3)]
-    alone_slots = [optimizer.start(p) for p in alone]
+    alone_slots = [zero_state(name, p) for p in alone]
     for count, gradient in enumerate(gradients(20, (3, 7, 2)), start=1):
         optimizer.step(together, {"W": gradient}, slots, count, rates)
         for r in range(3):

@@ -16,7 +16,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.processes import place
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.training.sharded import part
+from sigmapca_cli.training.sharded import shard_of
 
 # 4003 rows in batches of 100: the last one has three, and is shared by two.
 SMALL = ("data=planted", "data.n=4003", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
@@ -98,7 +98,7 @@ def alone(tmp_path_factory) -> Path:
 def test_parts_are_disjoint_and_whole():
     for world in (1, 2, 3, 8):
         for whole in (1, 2, 7, 8, 100):
-            parts = [part(whole, rank, world) for rank in range(world)]
+            parts = [shard_of(whole, rank, world) for rank in range(world)]
             seen = [row for p in parts if p.weight for row in range(p.first, p.first + p.rows)]
             assert sorted(seen) == list(range(whole))
             assert sum(p.weight for p in parts) == pytest.approx(1)
@@ -188,7 +188,7 @@ def test_a_killed_worker_ends_the_job_in_words_and_leaves_a_checkpoint(alone, tm
         os.kill(workers(begun)[rank], signal.SIGKILL)
         status, words = end_of(begun)
         assert status == 1 and len(words) == 1, (status, words)
-        assert f"a worker is gone: rank {rank} " in words[0] and "--resume" in words[0]
+        assert f"a worker process died: rank {rank} " in words[0] and "--resume" in words[0]
         if rank:
             assert Run.open(tmp_path / run).status == "interrupted" and "checkpoint of step" in words[0]
     assert end_of(train("--resume", "run0", folder=tmp_path))[0] == 0
@@ -202,7 +202,7 @@ def test_a_worker_that_falls_silent_is_given_up(tmp_path):
     silent = workers(begun)[1]
     os.kill(silent, signal.SIGSTOP)
     log = tmp_path / "run" / "train.log"
-    until(lambda: "a worker is gone: rank 1 " in log.read_text(), "the line about it")
+    until(lambda: "a worker process died: rank 1 " in log.read_text(), "the line about it")
     os.kill(silent, signal.SIGKILL)  # else torchrun waits for half a minute
     status, said = end_of(begun)
     assert status == 1 and len(said) == 1 and "the checkpoint of step" in said[0], said

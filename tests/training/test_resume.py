@@ -19,7 +19,7 @@ from processes import end_of, spawn, torture
 
 from sigmapca_cli.job import Job, job_of
 from sigmapca_cli.runner import stochastic
-from sigmapca_cli.runner.lifecycle import run
+from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
 
 SMALL = (
@@ -135,7 +135,7 @@ def test_killed_between_the_last_step_and_the_evaluation(tmp_path):
     assert end_of(spawn(lambda: quietly(whole))) == 0
 
     def dies_at_the_end(job: Job) -> None:
-        stochastic.conclude = lambda trainer, source: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        stochastic.build_solution = lambda trainer, source: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
         quietly(job)
 
     for name, every in (("by-step", 240), ("not-at-all", 1000)):

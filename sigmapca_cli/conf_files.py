@@ -15,7 +15,7 @@ PLUGINS = {
 @cache
 def conf_folder() -> Path:
     """The configuration folder: inside an installed wheel, or at the top of a checkout."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parent
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
 

@@ -1,5 +1,6 @@
 """The main method without torch: when it is taken, and that its checkpoints are those of the method with torch."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from sigmapca_cli import processes
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
-from sigmapca_cli.methods.host import NONLINEARITIES, SIGMAS, HostMethod, covers
+from sigmapca_cli.methods.numpy_main import (
+    NONLINEARITIES,
+    REQUIRED,
+    SIGMAS,
+    NumpyMain,
+    fast_path_applies,
+    known,
+    settings,
+)
 from sigmapca_cli.runner import choose
 from sigmapca_cli.runs.read import Run
 
@@ -21,26 +30,52 @@ DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", 
 def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
     cfg = job_of(composed(*DATA, f"nonlinearity={nonlinearity}", f"sigma={sigma}", "device=cpu")).cfg
     method = methods.build(cfg)
-    assert covers(cfg) and method.closed and method.trained == "W"
+    assert fast_path_applies(cfg) and method.closed and method.trained == "W"
     ours = choose.method_of(cfg)
-    assert isinstance(ours, HostMethod) and ours.parameters == method.parameters == method.tangent_parameters
+    assert isinstance(ours, NumpyMain) and ours.parameters == method.parameters == method.tangent_parameters
 
 
 @pytest.mark.parametrize(
     "override", ["a=auto", "sigma=batch", "sigma=trainable", "model=lica", "regularisers={symmetric: 0.1}"]
 )
 def test_the_rest_is_left_to_the_catalogue(override):
-    assert not covers(job_of(composed(*DATA, override)).cfg)
+    assert not fast_path_applies(job_of(composed(*DATA, override)).cfg)
+
+
+def test_every_setting_of_the_schema_is_known_to_the_fast_path():
+    """A new setting belongs into one of the three lists: until then no run takes the fast path."""
+    cfg = job_of(composed(*DATA)).cfg
+    assert [key for key, _ in settings(cfg) if key not in REQUIRED and not known(key)] == []
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0])
+@pytest.mark.parametrize("group", [None, "optimizer", "sigma", "nonlinearity", "model"])
+def test_a_setting_that_the_fast_path_has_never_heard_of_is_refused(group, value):
+    """Whatever its value: at its default, too, only the composed step can know what it means."""
+    cfg = job_of(composed(*DATA)).cfg
+    assert fast_path_applies(cfg)
+    if group is None:
+        other = with_field(cfg, "weight_decay", value)
+    else:
+        other = dataclasses.replace(cfg, **{group: with_field(getattr(cfg, group), "weight_decay", value)})
+    assert not fast_path_applies(other)
+
+
+def with_field(record, name, value):
+    """The same record with one more field."""
+    given = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    wider = dataclasses.make_dataclass("Wider", [(name, float, value)], bases=(type(record),))
+    return wider(**given)
 
 
 def test_automatic_device_asks_torch_where_there_may_be_a_gpu(monkeypatch):
     cfg = job_of(composed(*DATA)).cfg
     for gpu in (True, False):
         monkeypatch.setattr(choose, "may_have_gpu", lambda gpu=gpu: gpu)
-        assert choose.on_host(cfg) is not gpu
+        assert choose.uses_numpy(cfg) is not gpu
     monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
-    assert choose.on_host(job_of(composed(*DATA, "device=cpu")).cfg)
-    assert not choose.on_host(job_of(composed(*DATA, "device=cuda")).cfg)
+    assert choose.uses_numpy(job_of(composed(*DATA, "device=cpu")).cfg)
+    assert not choose.uses_numpy(job_of(composed(*DATA, "device=cuda")).cfg)
 
 
 @pytest.mark.parametrize(

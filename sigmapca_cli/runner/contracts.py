@@ -1,0 +1,28 @@
+"""The contracts of this room: a method that is solved at once, and what is known of how a solution was found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.training.protocols import TrainedMethod
+
+Facts = dict[str, Any]
+"""What is stored in /evaluation of how a solution was found; `converged` is always among it."""
+
+
+class SolvedMethod(ABC):
+    """A method that is solved at once, from the whole data: direct, newton or moments."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def solve(self, cfg: Config, source: Source) -> tuple[Solution, Facts]:
+        """Return the solution, and what is to be stored about how it was found."""
+
+
+Method = TrainedMethod | SolvedMethod
+"""What a configuration asks for. The `kind` of a TrainedMethod is "trained"."""
