@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.untrusted_files import as_text
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import MemorySource, Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
@@ -25,6 +24,7 @@ from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource
 from sigmapca_cli.sources.patches import PatchSource
 from sigmapca_cli.sources.prepared import FORMAT, FORMAT_VERSION, checksum, open_prepared
+from sigmapca_cli.untrusted_files import as_text
 
 
 def options_of(cfg: DataConfig) -> dict[str, Any]:
