@@ -7,7 +7,6 @@ submitit's own watcher prints a warning at every look, and waits for ever for a 
 
 import json
 import logging
-import os
 import shutil
 import subprocess
 import time
@@ -18,6 +17,7 @@ from typing import Any
 
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.launchers.failures import SweepContext, context_of
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
@@ -74,12 +74,16 @@ class Launcher(SlurmLauncher):
         done = len(numbered) - len(waiting) - len(left)
         if done or waiting:
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
+        new: dict[int, str] = {}
         if left:
-            waiting |= self.submit(left, sweep)
+            new = self.submit(left, sweep)
+            waiting |= new
         if not self.detach and waiting:
             arrays = sorted({job.split("_")[0] for job in waiting.values()})
+            # It ends only what it has submitted itself: the note of earlier jobs is a file that can be forged.
+            ours = sorted({job.split("_")[0] for job in new.values()})
             try:
-                watch(set(waiting.values()), arrays, sweep)
+                watch(set(waiting.values()), ours, sweep, context_of(self.task_function))
             except KeyboardInterrupt:
                 print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
@@ -166,8 +170,8 @@ class Launcher(SlurmLauncher):
 
     def __call__(self, *arguments: Any) -> Any:
         """The job itself, on a cluster's node."""
-        from sigmapca_cli.cli import show_warnings
         from sigmapca_cli.config import register as register_config
+        from sigmapca_cli.messages import show_warnings
 
         register_config()
         register()
@@ -184,9 +188,8 @@ def submitted(sweep: Path) -> dict[int, str]:
         return {}
 
 
-def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0) -> None:
+def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext, longest: float = 10.0) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
-    from sigmapca_cli.cli.sweeps import FAIL_FAST, announce, told
     from sigmapca_cli.launchers.outcome import outcomes
 
     began = time.time()
@@ -194,10 +197,15 @@ def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0)
     while True:
         queued = in_queue()
         for job in outcomes(sweep):
-            if job.status == "failed" and job.number not in told and noted_since(sweep / job.number, began):
-                announce(job.number, job.reason)
-                if os.environ.get(FAIL_FAST):
-                    subprocess.run(["scancel", *arrays], check=False)
+            if (
+                job.status == "failed"
+                and job.number not in context.told
+                and noted_since(sweep / job.number, began)
+            ):
+                context.announce(job.number, job.reason)
+                if context.fail_fast:
+                    if ours:
+                        subprocess.run(["scancel", *ours], check=False)
                     raise SystemExit(1)
         if not queued.isdisjoint(jobs) or queued is UNKNOWN:
             time.sleep(pause)

@@ -4,7 +4,6 @@ The jobs of a multirun are composed, grouped by everything else, and each group 
 every job gets the folder, files and results of an ordinary run. What cannot be grouped runs one after the other.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
-from sigmapca_cli.cli.sweeps import FAIL_FAST
 from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.launchers.failures import context_of
 
 # Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
 TARGET = "hydra_plugins.sigmapca.VectorizedLauncher"
@@ -78,7 +77,7 @@ class VectorizedLauncher(Launcher):
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
         from sigmapca_cli.runner.choose import method_of
 
-        if os.environ.get(FAIL_FAST):
+        if context_of(self.task).fail_fast:
             return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
         alone = []
@@ -106,11 +105,11 @@ class VectorizedLauncher(Launcher):
 
     def run_group(self, members: list[Any], guard: Any) -> None:
         """Train one group, then announce and note the failures in it."""
-        from sigmapca_cli.cli.sweeps import announce, note
         from sigmapca_cli.errors import Stopped
         from sigmapca_cli.runner.grouped import train_together
         from sigmapca_cli.runs.lock import InUse
 
+        context = context_of(self.task)
         try:
             source = self.source_of(members[0][1])
             ended = train_together([job for _, job, _ in members], source, guard)
@@ -118,15 +117,13 @@ class VectorizedLauncher(Launcher):
             raise SystemExit(problem.exit_status) from None
         except SigmapcaError as problem:
             for number, job, folder in members:
-                note(folder, str(problem), job.overrides)
-                announce(number, str(problem))
+                context.failed(number, folder, problem, job.overrides)
             return
         for (number, job, folder), member in zip(members, ended, strict=True):
             if isinstance(member.problem, InUse):
-                announce(number, str(member.problem))  # the folder is another process's
-            elif member.problem is not None:
-                note(folder, str(member.problem), job.overrides)
-                announce(number, str(member.problem))
+                context.announce(number, str(member.problem))  # the folder is another process's
+            elif isinstance(member.problem, Exception):
+                context.failed(number, folder, member.problem, job.overrides)
 
     def source_of(self, job: Any) -> Any:
         """The data of a job, kept for the next group where that has the same."""

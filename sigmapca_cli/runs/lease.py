@@ -84,9 +84,8 @@ def touch(path: Path) -> None:
 heart = Heart()
 os.register_at_fork(after_in_child=heart.__init__)  # type: ignore[misc]  # a child owns nothing
 
-_gone: set[tuple] = (
-    set()
-)  # owners that were watched for the time of their lease: a sweep has many folders of one
+# Owners that were watched for the time of their lease: a sweep has many folders of one.
+_gone: set[tuple[str, str, str, int, str]] = set()
 
 
 def last_beat(path: Path) -> int | None:

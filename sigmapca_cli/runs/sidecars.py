@@ -1,5 +1,6 @@
 """Files beside run.h5 that are appended to or rewritten: never through a link, never into a pipe."""
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable
@@ -64,10 +65,15 @@ class LogFile(logging.StreamHandler):  # type: ignore[type-arg]  # generic for t
         """Return the record as text, with escapes for what would steer the terminal of a reader."""
         return printable(super().format(record), keep="\n\t")
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose a line that a full disk does not take: the run's own files say in one line what is wrong."""
+
     def close(self) -> None:
         """Close the file as well."""
-        super().close()
-        self.file.close()
+        with contextlib.suppress(OSError):
+            super().close()
+        with contextlib.suppress(OSError):
+            self.file.close()
 
 
 def save_hydra(folder: Path, yaml: str, overrides: Iterable[str]) -> None:
