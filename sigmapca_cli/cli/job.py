@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.errors import InputError, SigmapcaError
 
 
@@ -102,7 +102,7 @@ def run_job(
     ended.problem = None
     # For `--package nosuch` it has words of its own, which it prints before it leaves.
     unheard = contextlib.redirect_stderr(io.StringIO()) if "--package" in flags else contextlib.nullcontext()
-    main = hydra.main(version_base="1.3", config_path=str(conf or conf_folder()), config_name=config_name)
+    main = hydra.main(**hydra_base(), config_path=str(conf or conf_folder()), config_name=config_name)
     try:
         with unheard:
             main(task)()

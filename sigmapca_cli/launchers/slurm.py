@@ -18,6 +18,7 @@ from typing import Any
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers.failures import SweepContext, context_of
+from sigmapca_cli.launchers.plugin import offer, target_of
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
@@ -36,21 +37,16 @@ UNKNOWN: frozenset[str] = frozenset({"?"})
 class SlurmConf(SlurmQueueConf):
     """submitit's settings and ours."""
 
+    _target_: str = target_of("SlurmLauncher")
     detach: bool = False  # submit, print the job ids, and return
 
 
 def register() -> None:
-    """Make the settings known to Hydra, and this launcher the one that they name.
-
-    Hydra instantiates launchers from the package `hydra_plugins` only; so ours stands in for submitit's, from
-    which it is derived.
-    """
+    """Make the settings known to Hydra, and this launcher the one that they name."""
     from hydra.core.config_store import ConfigStore
-    from hydra.core.plugins import Plugins
 
     ConfigStore.instance().store(group="hydra/launcher", name="sigmapca_slurm", node=SlurmConf)
-    submitits = f"{SlurmLauncher.__module__}.{SlurmLauncher.__name__}"
-    Plugins.instance().class_name_to_class[submitits] = Launcher
+    offer("SlurmLauncher", Launcher)
 
 
 class Launcher(SlurmLauncher):
@@ -59,6 +55,10 @@ class Launcher(SlurmLauncher):
     def __init__(self, detach: bool = False, **params: Any) -> None:
         super().__init__(**params)
         self.detach = detach
+
+    def __reduce__(self) -> Any:
+        """Pickle by this module's name: the class goes by a name that a job's process does not know."""
+        return restored, (self.__dict__,)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[Any]:
         """Submit what is neither finished nor in the queue already; then wait for the end of all unless detached."""
@@ -177,6 +177,13 @@ class Launcher(SlurmLauncher):
         register()
         show_warnings()
         return super().__call__(*arguments)
+
+
+def restored(state: dict[str, Any]) -> Launcher:
+    """Return the launcher that was pickled with this state."""
+    launcher = object.__new__(Launcher)
+    launcher.__dict__.update(state)
+    return launcher
 
 
 def submitted(sweep: Path) -> dict[int, str]:

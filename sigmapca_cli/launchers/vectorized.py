@@ -10,29 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
 from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.launchers.failures import context_of
-
-# Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
-TARGET = "hydra_plugins.sigmapca.VectorizedLauncher"
+from sigmapca_cli.launchers.plugin import offer, target_of
 
 
 @dataclass
 class VectorizedConf:
     """The node that `hydra/launcher=vectorized` selects."""
 
-    _target_: str = TARGET
+    _target_: str = target_of("VectorizedLauncher")
 
 
 def register() -> None:
     """Make the launcher known to Hydra."""
     ConfigStore.instance().store(group="hydra/launcher", name="vectorized", node=VectorizedConf)
-    Plugins.instance().class_name_to_class[TARGET] = VectorizedLauncher
+    offer("VectorizedLauncher", VectorizedLauncher)
 
 
 class VectorizedLauncher(Launcher):
