@@ -36,7 +36,7 @@ class Saved:
 
 
 class Saver:
-    """Writes the checkpoints of a run. `due` follows checkpoint.every (seconds) or every_steps; `save` writes at once."""
+    """Writes the checkpoints of a run, every so many seconds or steps; `save` writes one at once."""
 
     def __init__(self, cfg: Config, folder: Path, config_hash: str, data_hash: str) -> None:
         self.every, self.every_steps = cfg.checkpoint.every, cfg.checkpoint.every_steps
