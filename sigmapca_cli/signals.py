@@ -24,7 +24,23 @@ EXIT_STATUS = {
     signal.SIGHUP: RESUMABLE,
     signal.SIGUSR1: RESUMABLE,
     signal.SIGUSR2: RESUMABLE,
+    signal.SIGXCPU: RESUMABLE,  # Grid Engine and LSF: the CPU time is used up
 }
+
+
+def stop_now(number: int, frame: FrameType | None) -> None:
+    """Handle a scheduler's signal where no run is guarded: while modules are loaded, or between two runs."""
+    raise Stopped(
+        f"{signal.Signals(number).name} before any step: nothing was begun; the same command again does it"
+    )
+
+
+def stoppable() -> None:
+    """Let a scheduler's signals end the process with 75 from now on; those that are ignored stay ignored."""
+    if threading.current_thread() is threading.main_thread():
+        for number, status in EXIT_STATUS.items():
+            if status == RESUMABLE and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, stop_now)
 
 
 class Guard:
@@ -79,7 +95,7 @@ class Guard:
             return
         self.received = number
         handler = self.before.get(number)
-        if callable(handler):
+        if callable(handler) and handler is not stop_now:
             handler(number, frame)
         else:
             raise Stopped(
@@ -101,6 +117,6 @@ class Guard:
         """Return the launcher's own handler of the signal received (submitit requeues in it), to call after saving."""
         number = self.received
         handler = self.before.get(number) if number is not None else None
-        if number is None or not callable(handler) or handler is signal.default_int_handler:
+        if number is None or not callable(handler) or handler in (signal.default_int_handler, stop_now):
             return None
         return lambda: handler(number, None)

@@ -27,7 +27,10 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
         os.environ["SIGMAPCA_DEBUG"] = "1"
+    from sigmapca_cli.signals import stoppable
+
     try:
+        stoppable()
         refuse_no_folder()
         from sigmapca_cli.cli.app import app
         from sigmapca_cli.messages import show_warnings
