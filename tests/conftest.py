@@ -1,11 +1,37 @@
 """Fixtures that every room's tests share."""
 
+import importlib.util
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def load_helper(path: Path) -> None:
+    """Make a file of helpers importable by its name: tests are no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+
+
+load_helper(Path(__file__).with_name("shell.py"))
+
+
+@pytest.fixture
+def sigmapca(tmp_path: Path) -> Callable[..., object]:
+    """Run `sigmapca ARGUMENTS` in an empty folder; return the process's status, output and errors."""
+    from shell import run_command
+
+    def call(*arguments: str, timeout: float = 120, **environment: str) -> object:
+        return run_command(arguments, tmp_path, environment, timeout)
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,9 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from sigmapca_cli.checks import nearest
 from sigmapca_cli.conf_files import groups
-from sigmapca_cli.config import known_keys, nearest
+from sigmapca_cli.config import known_keys
 from sigmapca_cli.errors import InputError
 
 OPEN = ("regularisers",)  # groups of keys that a user makes

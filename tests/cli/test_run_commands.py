@@ -3,11 +3,11 @@
 import csv
 import io
 import json
-import os
 
 import h5py
 import numpy as np
 import pytest
+from shell import run_command
 
 from sigmapca_cli.cli.where import condition
 from sigmapca_cli.errors import InputError
@@ -18,20 +18,10 @@ DATA = ("data=planted", "data.n=6000", "data.p=16", "data.k=4", "data.group=2")
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A folder with a sweep of three seeds, PCA, and a run with k = p."""
-    import subprocess
-    import sys
-
     folder = tmp_path_factory.mktemp("world")
 
     def call(*arguments: str, status: int = 0):
-        result = subprocess.run(
-            [sys.executable, "-m", "sigmapca_cli", *arguments],
-            cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        result = run_command(arguments, folder, {})
         assert result.returncode == status, result.stderr
         return result
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shell import run_command
 
 WIDEST = 80
 
@@ -146,8 +147,7 @@ def test_any_folder_will_do(sigmapca, small, tmp_path, folder):
     np.save(place / "my data.npy", np.random.default_rng(0).normal(size=(60, 5)))
 
     def call(*arguments):
-        command = [sys.executable, "-m", "sigmapca_cli", *arguments]
-        return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+        return run_command(arguments, place, {})
 
     path = "data.path='my data.npy'"
     for arguments in (

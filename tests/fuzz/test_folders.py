@@ -18,6 +18,7 @@ import pytest
 from corpus import checkpoint, composed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shell import run_command
 
 from sigmapca_cli.cli.opening import open_run
 from sigmapca_cli.cli.rerun import rerun
@@ -250,13 +251,7 @@ def test_the_documented_resume_of_a_strangers_sweep_runs_no_pickle(tmp_path):
     ]
 
     def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sigmapca_cli", *command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        return run_command(tuple(command), tmp_path, {})
 
     assert run().returncode == 0
     (copy,) = (tmp_path / "outputs" / "sweeps").glob("*/.conf/*")

@@ -5,8 +5,6 @@ import io
 import os
 import pickle
 import struct
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from corpus import X, cifar_python, npy, seeds, tarred, zipped
 from readers import read
+from shell import run_command
 
 from sigmapca_cli.errors import InputError
 
@@ -266,7 +265,6 @@ def test_a_picture_bomb(tmp_path):
 )
 def test_the_program_itself_says_one_line(tmp_path, name, content, command):
     (tmp_path / name).write_bytes(content)
-    program = [sys.executable, "-m", "sigmapca_cli", *command]
-    result = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    result = run_command(command, tmp_path, {})
     assert result.returncode in (1, 2), result
     assert result.stderr.startswith("sigmapca: ") and len(result.stderr.splitlines()) == 1, result.stderr

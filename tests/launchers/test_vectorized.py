@@ -11,20 +11,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from shell import run_command
 
 SMALL = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "steps=150", "log_every=25")
 VECTORIZED = "hydra/launcher=vectorized"
 
 
-def sigmapca(folder: Path, *arguments: str, status: int | None = 0) -> subprocess.CompletedProcess:
-    result = subprocess.run(
-        [sys.executable, "-m", "sigmapca_cli", *arguments],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def sigmapca(folder: Path, *arguments: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+    result = run_command(arguments, folder, {})
     assert status is None or result.returncode == status, result.stderr
     return result
 

@@ -1,11 +1,10 @@
 """Reports of one run, of a sweep, and of many runs."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from shell import run_command
 
 from sigmapca_cli.report.build import sections, write_report
 from sigmapca_cli.report.gallery import BUDGET
@@ -99,8 +98,7 @@ def test_the_certificate_names_the_components():
 
 def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
     def call(*arguments: str):
-        command = [sys.executable, "-m", "sigmapca_cli", "report", *arguments]
-        return subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False)
+        return run_command(("report", *arguments), tmp_path, {})
 
     done = call(str(sweep))
     assert done.returncode == 0 and done.stdout.startswith(str(sweep / "report.html"))

@@ -1,0 +1,106 @@
+"""`sigmapca` as a shell sees it, without the second that each new interpreter takes to import its libraries.
+
+One interpreter that has imported them forks a process for every command. So each command has a process of its own,
+with its own folder, environment, standard output and exit status, and nothing of it is left behind.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+Result = subprocess.CompletedProcess[str]
+
+SERVER = """
+import json, os, sys, warnings
+import h5py, hydra, matplotlib, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
+import sigmapca_cli.cli.app, sigmapca_cli.runner.distributed, sigmapca_cli.runner.grouped
+from sigmapca_cli.cli import program
+
+def run(folder, environment, arguments, out, err):
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in ((0, os.devnull), (1, out), (2, err)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644), number)
+    sys.argv = ["sigmapca", *arguments]
+    try:
+        program()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+for line in sys.stdin:
+    task = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        run(**task)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(status, file=answers, flush=True)
+"""
+
+
+class Server:
+    """The interpreter that forks a process for every command."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def run(self, task: Mapping[str, object]) -> int:
+        """Run one command and return its exit status; minus the signal's number if one has killed it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps(task), file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+
+@cache
+def server() -> Server:
+    """The one server of this process of tests; it ends when its input does."""
+    return Server()
+
+
+def run_command(
+    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], timeout: float = 120
+) -> Result:
+    """Run `sigmapca ARGUMENTS` in a folder.
+
+    A new interpreter runs it where a variable of the environment is one that an interpreter reads when it starts.
+    """
+    variables = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", **environment}
+    if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment):
+        command = [sys.executable, "-m", "sigmapca_cli", *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=variables, text=True, capture_output=True, timeout=timeout, check=False
+        )
+    with tempfile.TemporaryDirectory() as aside:
+        out, err = (str(Path(aside) / name) for name in ("out", "err"))
+        status = server().run(
+            {
+                "folder": str(folder),
+                "environment": variables,
+                "arguments": arguments,
+                "out": out,
+                "err": err,
+            }
+        )
+        texts = [Path(path).read_text("utf-8") for path in (out, err)]
+    return subprocess.CompletedProcess(["sigmapca", *arguments], status, *texts)
