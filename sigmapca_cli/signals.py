@@ -57,6 +57,8 @@ class Guard:
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Guard":
+        if (problem := stopped_at_start()) is not None:
+            raise problem
         # Only the main thread may set handlers: in a launcher's worker thread there is nothing to guard.
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_STATUS:
