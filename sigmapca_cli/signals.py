@@ -28,11 +28,20 @@ EXIT_STATUS = {
 }
 
 
+# Signals that `stop_now` has raised: a library that is being imported may make another error of one, or none.
+_at_start: list[Stopped] = []
+
+
 def stop_now(number: int, frame: FrameType | None) -> None:
     """Handle a scheduler's signal where no run is guarded: while modules are loaded, or between two runs."""
-    raise Stopped(
-        f"{signal.Signals(number).name} before any step: nothing was begun; the same command again does it"
-    )
+    name = signal.Signals(number).name
+    _at_start.append(Stopped(f"{name} before any step: nothing was begun; the same command again does it"))
+    raise _at_start[-1]
+
+
+def stopped_at_start() -> Stopped | None:
+    """Return the first signal that came while no run was guarded, None where none came."""
+    return _at_start[0] if _at_start else None
 
 
 def stoppable() -> None:
