@@ -172,10 +172,10 @@ def one_of_several() -> bool:
     import time
 
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.processes import place
+    from sigmapca_cli.processes import distributed_env
 
     try:
-        here = place()
+        here = distributed_env()
     except InputError:
         return False
     if here is None or here.rank == 0:
