@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sigmapca_cli.config import choice
+from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import cores, refuse_several
 from sigmapca_cli.reproduce import page, stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigmapca_cli.config import nearest
+from sigmapca_cli.checks import nearest
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables, theory
 from sigmapca_cli.reproduce.experiment import Experiment

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.config import register
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import catalogue, objectives, registry
@@ -52,7 +52,7 @@ def test_the_page_makes_a_method_in_under_40_lines(added):
 
     def train(*overrides: str) -> Run:
         register()
-        with initialize_config_dir(str(added), version_base="1.3"):
+        with initialize_config_dir(str(added), **hydra_base()):
             return Run.open(run(job_of(compose("config", [*overrides, "threads=1"]))))
 
     space: dict = {}
