@@ -165,8 +165,8 @@ def test_every_parameter_is_completed_or_known_to_be_free():
     from typer.main import get_command
 
     free = {
-        "output", "input", "data", "where", "sort", "seeds", "columns", "run_dir", "package", "config_name", "config_dir",
-        "config_path", "path", "figure", "key", "dataset", "folder", "jobs", "filters",
+        "output", "input", "data", "where", "sort", "columns", "run_dir", "package", "config_name", "config_dir",
+        "config_path", "path", "figure", "key", "dataset", "folder", "jobs", "seeds", "filters",
     }  # fmt: skip
     for name, command in get_command(app).commands.items():
         for parameter in command.params:
