@@ -92,7 +92,7 @@ def parse(words: list[str]) -> None:
         from sigmapca_cli.conf_files import groups
 
         names = [w for i, w in enumerate(words[1:]) if not w.startswith("-") and not words[i].startswith("-")]
-        assert not set(names) - set(groups()["experiment"]), names
+        assert not set(names) - {*groups()["experiment"], "theory"}, names
 
 
 def check_other(words: list[str], place: Path) -> str:
