@@ -75,13 +75,13 @@ def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.conf_files import conf_folder
+    from sigmapca_cli.conf_files import conf_folder, hydra_base
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
 
     register()
     words = [*overrides, "if_exists=skip"]
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_folder()), **hydra_base()):
         made = job_of(compose("config", words))
     made.overrides = words
     return made
@@ -98,7 +98,7 @@ def merged(planned: Iterable[Planned]) -> list[Planned]:
 
 def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     """What one process makes in one go: runs of one group, as many as are worth it, or a single run."""
-    from sigmapca_cli.runner.grouped import portions
+    from sigmapca_cli.runner.grouped import chunks_of
 
     groups: dict[str, list[Planned]] = {}
     for number, one in enumerate(merged(planned)):
@@ -106,5 +106,5 @@ def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     found: list[list[Planned]] = []
     for members in groups.values():
         job = members[0].job
-        found += [list(part) for part in portions(members, job.cfg.k)] if job is not None else [members]
+        found += [list(part) for part in chunks_of(members, job.cfg.k)] if job is not None else [members]
     return found

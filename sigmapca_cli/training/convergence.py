@@ -8,7 +8,7 @@ the scale or the length of a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -88,6 +88,7 @@ def assess(
     """
     count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
+    method, source = about_the_mean(method, source)
     parts = random_groups(source.n, count, groups)
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
@@ -97,6 +98,16 @@ def assess(
         ]
     # The larger angle of each component over the layers, and the ways of all layers.
     return reduce(larger_of, found)
+
+
+def about_the_mean(method: Any, source: Source) -> tuple[Any, Source]:
+    """Return the method and the rows for the field: centred, except for losses that subtract the mean themselves."""
+    model = getattr(method, "model", None)
+    if model is None or not hasattr(model, "centring"):
+        return method, source.centred()
+    if model.mean == "ema":
+        method = replace(method, model=replace(model, mean="batch"))
+    return method, source.centred() if model.centring in ("batch", "data") else source
 
 
 def random_groups(n: int, count: int, groups: int) -> list[np.ndarray]:

@@ -1,5 +1,6 @@
 """The method that docs/adding-a-method.md builds: it is built from that page, trained, and its test is run."""
 
+import importlib
 import importlib.util
 import re
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.config import register
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import catalogue, objectives, registry
@@ -52,7 +53,7 @@ def test_the_page_makes_a_method_in_under_40_lines(added):
 
     def train(*overrides: str) -> Run:
         register()
-        with initialize_config_dir(str(added), version_base="1.3"):
+        with initialize_config_dir(str(added), **hydra_base()):
             return Run.open(run(job_of(compose("config", [*overrides, "threads=1"]))))
 
     space: dict = {}
@@ -64,7 +65,7 @@ def test_the_page_makes_a_method_in_under_40_lines(added):
 def test_its_equation_passes_the_battery(added):
     """The written-out equation of the page against the function of the page; a wrong sign in either must fail."""
     methods = Path(__file__).resolve().parents[1] / "methods"
-    battery = load(methods / "methods_references.py", "methods_references")
+    battery = importlib.import_module("methods_references")
     equations = load(methods / "test_equations.py", "battery_of_equations")
     space = {"np": battery.np}
     exec(REFERENCE, space)

@@ -8,14 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
 import pytest
-from corpus import checkpoint, composed
+from fuzz_corpus import checkpoint, composed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shell import run_command
@@ -25,10 +24,11 @@ from sigmapca_cli.cli.rerun import rerun
 from sigmapca_cli.cli.runs import listed, table_lines
 from sigmapca_cli.cli.stored import resume
 from sigmapca_cli.cli.streams import Escaped
-from sigmapca_cli.cli.sweeps import note, refuse_links_in
+from sigmapca_cli.cli.sweeps import refuse_links_in
 from sigmapca_cli.cli.targets import refuse_code
 from sigmapca_cli.errors import InputError, SigmapcaError
 from sigmapca_cli.job import job_of
+from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcome, table
 from sigmapca_cli.launchers.snapshot import snapshot
 from sigmapca_cli.runs import checkpoint as checkpoints
@@ -52,10 +52,9 @@ KINDS = ("link", "dangling", "link to a folder", "fifo", "socket", "second name"
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a checkpoint that is not finished, as a colleague may send one."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
-    from processes import die_at_line, end_of, spawn
+    from forked import die_at_line, end_of, spawn
 
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     for lines in range(600, 6000, 200):
         folder = tmp_path_factory.mktemp("stranger") / "run"
@@ -116,7 +115,7 @@ def everything(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "outcome", lambda: outcome(folder)
     yield "report", lambda: write_report([str(folder)], folder / "report.html")
     yield "plot", lambda: plot_run(open_run(str(folder)), folder / "figures", ["filters"])
-    yield "note", lambda: note(folder, "failed", [])
+    yield "note", lambda: note(folder, "failed", [], 1)
     yield "evaluate", lambda: write_evaluation(folder, {"mcc": 1.0})
     yield "resume", lambda: resume(str(folder), [])
     yield "rerun", lambda: rerun(str(folder), [f"outputs={folder.parent / 'outputs'}"])

@@ -5,12 +5,13 @@ import io
 import os
 
 import pytest
-from conftest import examples
+from fuzz_corpus import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigmapca_cli.cli.completion import candidates
-from sigmapca_cli.cli.job import guarded, run_job
+from sigmapca_cli.cli.guard import guarded
+from sigmapca_cli.cli.job import run_job
 from sigmapca_cli.config import known_keys
 from sigmapca_cli.errors import SigmapcaError
 
