@@ -113,9 +113,9 @@ def _bits(image: Any) -> int:
 
 
 def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDArray:
-    """Pixels (rows, cols, 3 or 1), upright: uint8, uint16 where every picture has 16 bits, float32 for wide ones.
+    """Return upright pixels (rows, cols, 3 or 1): uint8, uint16 if all pictures have 16 bits, float32 for wide ones.
 
-    Transparent pixels are blended with black, as zero padding is black.
+    Transparent pixels are blended with black, the colour of zero padding.
     """
     from PIL import ImageOps
 

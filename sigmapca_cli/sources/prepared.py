@@ -36,7 +36,7 @@ FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 
 
 def checksum(data: NDArray) -> str:
-    """SHA-256 of shape, type and values."""
+    """Return SHA-256 of shape, type and values."""
     digest = hashlib.sha256(repr((data.shape, data.dtype.str)).encode())
     digest.update(np.ascontiguousarray(data).data)
     return digest.hexdigest()

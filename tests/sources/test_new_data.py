@@ -206,7 +206,7 @@ def test_pixels_are_on_the_scale_of_training(tmp_path, caplog):
     assert "divide them by 255" in caplog.text
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     table = run_on(source_of(tmp_path / "a.csv"))
-    with pytest.raises(InputError, match="holds pictures; this run was trained on array"):
+    with pytest.raises(InputError, match="holds pictures, but this run was trained on array"):
         new_source(table, str(folder))
 
 
@@ -267,5 +267,5 @@ def test_ppca_of_odd_tables(tmp_path):
 def test_ppca_of_data_on_disk_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
     np.save(tmp_path / "a.npy", HOLES)
-    with pytest.raises(InputError, match=r"holds the data in memory.*use mean or drop"):
+    with pytest.raises(InputError, match=r"holds them in memory; use mean or drop"):
         source_of(tmp_path / "a.npy", missing="ppca")
