@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from sigmapca_cli.conf_files import choices_of
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.text import is_finite
 
@@ -37,15 +38,8 @@ def finite(where: str, value: Any, low: float = -math.inf, high: float = math.in
         raise InputError(f"{where}={str(value)[:40]}: must be {span}")
 
 
-NONLINEARITIES = (
-    "tanh",
-    "scaled_tanh",
-    "trainable_scaled_tanh",
-    "hard_tanh",
-    "asymmetric",
-    "sign",
-    "identity",
-)
+SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
+"""The nonlinearities that have a scale a; the choices themselves are the files of `conf/nonlinearity`."""
 SIGMAS = ("batch", "ema", "data", "trainable", "unit")
 CONSTRAINTS = ("none", "unit_norm", "symmetric", "gram_schmidt", "weight_norm", "weight_unit_norm")
 ORDERINGS = (
@@ -136,7 +130,7 @@ class NonlinearityConfig:
     derivative: str = "true"  # true: h′ as it is; one: h′ := 1
 
     def __post_init__(self) -> None:
-        choice("nonlinearity", self.name, NONLINEARITIES)
+        choice("nonlinearity", self.name, choices_of("nonlinearity"))
         choice("nonlinearity.derivative", str(self.derivative).lower(), ("true", "one"))
         self.derivative = str(self.derivative).lower()
         if self.a not in ("${a}", math.inf):  # inf is solver=newton's; for others `Config` refuses it

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
@@ -256,7 +257,7 @@ def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> floa
         if (nonlinearity, derivative) == ("scaled_tanh", "true"):
             return a
         # elsewhere nothing is known about which a separates what
-        if nonlinearity in ("scaled_tanh", "hard_tanh"):
+        if nonlinearity in SCALED:
             raise InputError(
                 f"a=auto needs nonlinearity=scaled_tanh with derivative=true; give a number for {nonlinearity}"
             )

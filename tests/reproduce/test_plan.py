@@ -7,24 +7,26 @@ from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
 from sigmapca_cli.reproduce.experiment import RELATIONS
 from sigmapca_cli.reproduce.plan import Setting
-from sigmapca_cli.reproduce.registry import EXPERIMENTS
+from sigmapca_cli.reproduce.registry import EXPERIMENTS, ORDER
 from sigmapca_cli.reproduce.work import Task, job, tasks
+from sigmapca_cli.sources.config import KINDS
 
 QUICK = Setting("default", "natural", True)
 
 
 def test_each_experiment_has_a_file_that_names_its_figure_and_its_commands():
     files = {file.stem: file.read_text() for file in (conf_folder() / "experiment").glob("*.yaml")}
-    assert set(EXPERIMENTS) <= set(files) and len(EXPERIMENTS) == 19
+    assert set(EXPERIMENTS) <= set(files) and set(ORDER) <= set(EXPERIMENTS) and len(ORDER) == 19
     for name in EXPERIMENTS:
         assert f"experiment={name}" in files[name] and f"sigmapca reproduce {name}" in files[name]
+    for name in ORDER:
         assert "Figure" in files[name] or "Table" in files[name] or "figure" in files[name]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_main_run_composes(name):
     cfg = job(Task(name, "main", (f"experiment={name}",))).cfg
-    assert cfg.epochs >= 3 and cfg.data.name in ("cifar10", "signals", "points")
+    assert cfg.epochs >= 3 and cfg.data.name in KINDS
 
 
 @pytest.mark.parametrize(
