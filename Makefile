@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test torture fuzz bench pictures clean
+.PHONY: help demo test quick torture fuzz bench pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -20,16 +20,22 @@ demo: $(READY)  ## set up, train nonlinear PCA on natural image patches, draw th
 	$(BIN)/sigmapca train model=nlpca a=4
 	$(BIN)/sigmapca plot last
 
-test: $(READY)  ## set up, then ruff, mypy and pytest
+test: $(READY)  ## set up, then every check: ruff, mypy, import contracts, all tests on all cores
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -n auto
+
+quick: $(READY)  ## the checks that take a minute: ruff, import contracts, the tests without runs and processes
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -m quick
 
 torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
 	SIGMAPCA_TORTURE=200 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
 
-fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every reader, one line each
+fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every file reader must answer damaged input with a one-line error
 	SIGMAPCA_FUZZ=10000 $(BIN)/python -m pytest tests/fuzz
 
 bench: $(READY)  ## timings against peers, into benchmarks/results.json

@@ -18,7 +18,7 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.config import register
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.job import job_of
@@ -35,7 +35,7 @@ ROWS = (200, 500, 1000, 2000, 5000, 20_000, 100_000, 1_000_000)
 
 def composed(*overrides: str) -> Any:
     register()
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_folder()), **hydra_base()):
         return compose("config", list(overrides))
 
 

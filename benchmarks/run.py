@@ -26,14 +26,14 @@ def trainer(*overrides: str):
     """A trainer in this process, composed as the command line would."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.conf_files import conf_folder
+    from sigmapca_cli.conf_files import conf_folder, hydra_base
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources import build
 
     register()
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_folder()), **hydra_base()):
         cfg = job_of(compose("config", list(overrides))).cfg
     return stochastic.make_trainer(cfg, choose.method_of(cfg), build(cfg.data), "cpu")
 

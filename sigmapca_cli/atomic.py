@@ -6,7 +6,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from sigmapca_cli.errors import RunFailed
@@ -14,6 +14,8 @@ from sigmapca_cli.errors import RunFailed
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ASIDE = ".aside"  # the end of the names of unfinished files, which a kill leaves behind
 ABANDONED_AFTER = 60  # seconds
+# By absolute folder: what raises an error once this process no longer owns the folder (`runs.lock`).
+FENCES: dict[str, Callable[[], None]] = {}
 
 
 def sync_folder(folder: Path) -> None:
@@ -63,17 +65,25 @@ def replacing(path: Path) -> Iterator[Path]:
         yield aside
         os.fsync(handle)
         os.fchmod(handle, 0o666 & ~_umask())
+        check_fence(path.parent)
         os.replace(aside, path)
     except BaseException as error:
         if aside is not None:
             aside.unlink(missing_ok=True)
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            check_fence(path.parent)  # it may have removed what was aside
             raise write_failed(path, error) from error
         raise
     finally:
         if handle >= 0:
             os.close(handle)
     sync_folder(path.parent)
+
+
+def check_fence(folder: Path) -> None:
+    """Raise what `FENCES` says of a folder: this process has lost it to another one."""
+    if FENCES and (fence := FENCES.get(os.path.abspath(folder))) is not None:
+        fence()
 
 
 def _prefix(name: str) -> str:

@@ -47,3 +47,11 @@ def all_groups() -> dict[str, list[str]]:
         if any((Path(folder) / "hydra_plugins" / plugin).is_dir() for folder in sys.path):
             launchers.add(name)
     return {**groups(), "hydra/launcher": sorted(launchers)}
+
+
+@cache
+def hydra_base() -> dict[str, str]:
+    """Return `version_base` for Hydra's functions: the behaviour of 1.3, which later versions have by default."""
+    from importlib.metadata import version
+
+    return {"version_base": "1.3"} if version("hydra-core").startswith("1.3.") else {}

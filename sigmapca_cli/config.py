@@ -6,10 +6,11 @@ library is imported here, so that help and completion can read the schema withou
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from sigmapca_cli.checks import as_text, choice, in_range, nearest
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.config import (
     ConstraintConfig,
@@ -18,26 +19,7 @@ from sigmapca_cli.methods.config import (
     OrderingConfig,
     SigmaConfig,
 )
-from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
-from sigmapca_cli.text import is_finite, shown
-
-
-def choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is none of the choices, naming the nearest one."""
-    if value not in choices:
-        raise InputError(f"{name}={value}: choose one of {', '.join(choices)}{nearest(value, choices)}")
-
-
-def within(
-    name: str, value: float | None, low: float, high: float = math.inf, *, open_low: bool = False
-) -> None:
-    """Refuse a number outside [low, high] (or ]low, high]), NaN and infinity."""
-    if value is None:
-        return
-    if not is_finite(value) or value < low or value > high or (open_low and value == low):
-        sign = ">" if open_low else "≥"
-        upper = f" and ≤ {high:g}" if math.isfinite(high) else ""
-        raise InputError(f"{name}={shown(value)}: must be a finite number {sign} {low:g}{upper}")
+from sigmapca_cli.sources.config import DataConfig
 
 
 @dataclass
@@ -55,10 +37,10 @@ class OptimizerConfig:
     def __post_init__(self) -> None:
         choice("optimizer.name", self.name, ("adam", "sgd"))
         choice("optimizer.schedule", self.schedule, ("constant", "cosine"))
-        within("optimizer.beta1", self.beta1, 0, 0.999999)
-        within("optimizer.beta2", self.beta2, 0, 0.999999999)
-        within("optimizer.momentum", self.momentum, 0, 0.999999)
-        within("optimizer.epsilon", self.epsilon, 0, open_low=True)
+        in_range("optimizer.beta1", self.beta1, 0, 0.999999)
+        in_range("optimizer.beta2", self.beta2, 0, 0.999999999)
+        in_range("optimizer.momentum", self.momentum, 0, 0.999999)
+        in_range("optimizer.epsilon", self.epsilon, 0, open_low=True)
 
 
 @dataclass
@@ -78,10 +60,10 @@ class SolverConfig:
         self.lam = scale(self.lam, "solver.lam")
         if self.lam == math.inf:
             raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
-        within("solver.starts", self.starts, 1, 10_000)
-        within("solver.clip", self.clip, 0.5, 1)
-        within("solver.tol", self.tol, 0, open_low=True)
-        within("solver.max_iterations", self.max_iterations, 1)
+        in_range("solver.starts", self.starts, 1, 10_000)
+        in_range("solver.clip", self.clip, 0.5, 1)
+        in_range("solver.tol", self.tol, 0, open_low=True)
+        in_range("solver.max_iterations", self.max_iterations, 1)
 
 
 @dataclass
@@ -92,8 +74,8 @@ class CheckpointConfig:
     every_steps: int | None = None
 
     def __post_init__(self) -> None:
-        within("checkpoint.every", self.every, 0)
-        within("checkpoint.every_steps", self.every_steps, 1)
+        in_range("checkpoint.every", self.every, 0)
+        in_range("checkpoint.every_steps", self.every_steps, 1)
 
 
 K_WORDS = ("auto", "all", "mdl", "mle")
@@ -155,12 +137,12 @@ class Config:
     def __post_init__(self) -> None:
         self.a = scale(self.a)
         self.k = components(self.k)
-        within("seed", self.seed, 0, 2**63 - 1)
-        within("epochs", self.epochs, 0, open_low=True)
-        within("steps", self.steps, 1)
-        within("max_steps", self.max_steps, 1)
-        within("batch_size", self.batch_size, 1)
-        within("shuffle_buffer", self.shuffle_buffer, 1, 2**63 - 1)
+        in_range("seed", self.seed, 0, 2**63 - 1)
+        in_range("epochs", self.epochs, 0, open_low=True)
+        in_range("steps", self.steps, 1)
+        in_range("max_steps", self.max_steps, 1)
+        in_range("batch_size", self.batch_size, 1)
+        in_range("shuffle_buffer", self.shuffle_buffer, 1, 2**63 - 1)
         if self.batch_size == 1 and self.model.kind == "trained":
             by_batch = self.model.centring == "batch" or self.sigma.name in ("ema", "batch")
             if by_batch and self.solver.name == "stochastic":
@@ -172,53 +154,15 @@ class Config:
             raise InputError(
                 f"solver={self.solver.name}: model={self.model.name} has a solver of its own; leave solver out"
             )
-        within("lr", self.lr, 0, open_low=True)
-        within("threads", self.threads, 1, 4096)
-        within("log_every", self.log_every, 1)
-        within("tol", self.tol, 0, open_low=True)
+        in_range("lr", self.lr, 0, open_low=True)
+        in_range("threads", self.threads, 1, 4096)
+        in_range("log_every", self.log_every, 1)
+        in_range("tol", self.tol, 0, open_low=True)
         for name, allowed in CHOICES.items():
             choice(name, getattr(self, name), allowed)
         if self.init == "file" and not self.init_file:
             raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
 
-
-# Keys that do not change what a run computes: two runs that differ only here are the same run.
-VOLATILE = (
-    "outputs",
-    "run_dir",
-    "if_exists",
-    "strict",
-    "log_format",
-    "checkpoint",
-    "log_every",
-    "threads",
-    "device",
-    "recipe",
-)
-
-# Keys that are younger than some runs: at these values a configuration is the one that it was without them.
-YOUNGER: dict[str, Any] = {
-    "precision": "highest",
-    "max_steps": None,
-    "rescale": False,
-    "sigma.relative": False,
-    "model.mean_gradient": "inner",
-    "model.mean": "batch",
-    "model.reconstruction": "tied",
-    "model.norm": "spectral",
-    "model.weights": "linear",
-    "model.order": "filters",
-    "model.ppca_encoder": "unit",
-    "ordering.sweep": 0,
-    "solver.lam": 0.1,
-    "solver.starts": 1,
-    "solver.clip": None,
-    **{f"data.{key}": value for key, value in YOUNGER_DATA.items()},
-}
-# Values that stand for what older versions wrote out.
-AS_BEFORE: dict[str, tuple[Any, Any]] = {"data.standardise": (None, "feature"), "k": ("auto", 32)}
-# How a file is read shows in the hash of its data, and older configurations do not say.
-BY_THE_DATA = ("data.recognise",)
 
 GROUPS = (
     "model",
@@ -235,7 +179,7 @@ GROUPS = (
 
 
 def scale(value: Any, name: str = "a") -> float | str:
-    """The knobs a and solver.lam: a number above 0, inf (for the limit of a), or the word auto."""
+    """Return the knob a or solver.lam: a number above 0, inf (for the limit of a), or the word auto."""
     if value == "auto":
         return "auto"
     if value in ("inf", math.inf):
@@ -243,23 +187,23 @@ def scale(value: Any, name: str = "a") -> float | str:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name}={str(value)[:40]}: must be a number > 0, or auto") from None
-    within(name, number, 0, open_low=True)
+        number = math.nan
+    if not 0 < number < math.inf:
+        in_range(name, value if math.isnan(number) else number, 0, open_low=True, words=("auto",))
     return number
 
 
 def components(value: Any) -> int | float | str:
-    """The knob `k`: a whole number, a share between 0 and 1, or a word."""
+    """Return the knob `k`: a whole number, a share between 0 and 1, or a word."""
     if value in K_WORDS:
         return str(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        within("k", value, 1)
+        in_range("k", value, 1)
         return value
     if isinstance(value, float) and 0 < value < 1:
         return value
-    shown_value = shown(value) if isinstance(value, float) else str(value)[:40]
     raise InputError(
-        f"k={shown_value}: must be a whole number from 1 on, a share of the variance such as 0.95, or one of "
+        f"k={as_text(value)}: must be a whole number ≥ 1, a share of the variance such as 0.95, or one of "
         f"{', '.join(K_WORDS)}"
     )
 
@@ -279,18 +223,6 @@ def known_keys() -> list[str]:
         if isinstance(field_.type, type) and is_dataclass(field_.type):
             keys += [f"{field_.name}.{inner.name}" for inner in fields(field_.type)]
     return keys
-
-
-def nearest(word: str, names: Iterable[str]) -> str:
-    """A hint that names the closest valid name, or nothing."""
-    from difflib import get_close_matches
-
-    names = list(names)
-    near = get_close_matches(word, names, 1, 0.5)
-    if not near:
-        last = word.split(".")[-1]
-        near = [name for name in names if name.split(".")[-1] == last][:1]
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def refuse_unknown(plain: Mapping[str, Any]) -> None:

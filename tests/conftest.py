@@ -49,7 +49,7 @@ def train(tmp_path):
     """Train in this process with these overrides, kept small; the run that was written."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.conf_files import conf_folder
+    from sigmapca_cli.conf_files import conf_folder, hydra_base
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner.run import run
@@ -57,7 +57,7 @@ def train(tmp_path):
 
     def call(*overrides):
         register()
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        with initialize_config_dir(str(conf_folder()), **hydra_base()):
             cfg = compose("config", [f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides])
         job = job_of(cfg)
         job.overrides = list(overrides)

@@ -28,7 +28,9 @@ def main() -> None:
         sys.argv.remove("--debug")
         os.environ["SIGMAPCA_DEBUG"] = "1"
     try:
+        refuse_no_folder()
         from sigmapca_cli.cli.app import app
+        from sigmapca_cli.messages import show_warnings
 
         show_warnings()
         # Not standalone: Typer would print a wrong option or command as four lines.
@@ -53,8 +55,12 @@ def main() -> None:
     except OSError as problem:
         if debug:
             raise
-        where = f": {problem.filename}" if problem.filename else ""
-        fail(f"{problem.strerror or problem}{where}", 1)
+        # Without a name it was a stream: standard output, or a file without a name in the folder for such files.
+        where = (
+            problem.filename
+            or f"standard output, or a temporary file (TMPDIR={os.environ.get('TMPDIR', '/tmp')})"
+        )
+        fail(f"{problem.strerror or problem}: {where}", 1)
     except MemoryError:
         if debug:
             raise
@@ -71,6 +77,16 @@ def main() -> None:
             f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
             1,
         )
+
+
+def refuse_no_folder() -> None:
+    """Raise InputError where the working folder has been deleted: no relative path means anything there."""
+    from sigmapca_cli.errors import InputError
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise InputError("the working folder has been deleted: change to another one") from None
 
 
 def plain_surroundings() -> None:
@@ -159,15 +175,3 @@ def one_of_several() -> bool:
         return False
     time.sleep(5)
     return True
-
-
-def show_warnings() -> None:
-    """Warnings of the program go to standard error, one line each."""
-    import logging
-
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("sigmapca: warning: %(message)s"))
-    logger = logging.getLogger("sigmapca")
-    logger.addHandler(handler)
-    logger.propagate = False

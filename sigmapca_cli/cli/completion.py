@@ -137,10 +137,10 @@ def models(word: str) -> Candidates:
 
 
 def experiments(word: str) -> Candidates:
-    """What `reproduce` knows: the experiments of `conf/`."""
+    """What `reproduce` knows: the experiments of `conf/`, and `theory`, which runs nothing."""
     from sigmapca_cli.conf_files import groups
 
-    return [(name, "") for name in groups()["experiment"]]
+    return [(name, "") for name in (*groups()["experiment"], "theory")]
 
 
 def overrides(word: str) -> Candidates:

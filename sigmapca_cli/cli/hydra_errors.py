@@ -6,8 +6,9 @@ A test holds each of these texts against the installed version.
 
 import re
 
+from sigmapca_cli.checks import nearest
 from sigmapca_cli.conf_files import groups
-from sigmapca_cli.config import known_keys, nearest
+from sigmapca_cli.config import known_keys
 
 
 def chain(problem: BaseException) -> str:

@@ -8,13 +8,12 @@ import contextlib
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.errors import InputError, SigmapcaError
 
 
@@ -57,41 +56,12 @@ def one_of(flag: str, value: str | None, choices: tuple[str, ...]) -> None:
 
 
 def quoted(key: str, value: str) -> str:
-    """An override whose value may hold any character: Hydra's grammar wants it in quotes."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{key}='{escaped}'"
+    """Return an override whose value may hold any character: Hydra's grammar wants it in quotes.
 
-
-@dataclass
-class Ended:
-    """How the job of this process ended, where Hydra would have printed its own words about it."""
-
-    problem: Exception | None = None
-
-
-ended = Ended()
-
-
-def guarded(task: Callable, cfg: Any) -> Any:
-    """Run the task of one job. Called by the module-level functions that launchers pickle.
-
-    A single run's error is kept for `run_job`, which raises it after Hydra is done. In a sweep it is announced at
-    once and noted in the job's folder, and the other jobs go on, unless `fail_fast` is set.
+    Within them a backslash stands for itself, but for those in front of a quote.
     """
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    if HydraConfig.get().mode == RunMode.RUN:
-        try:
-            return task(cfg)
-        except Exception as problem:
-            if os.environ.get("SIGMAPCA_DEBUG"):
-                raise
-            ended.problem = problem
-            return None
-    from sigmapca_cli.cli.sweeps import in_sweep
-
-    return in_sweep(task, cfg)
+    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value)
+    return f"{key}='{escaped}'"
 
 
 def register_launcher(overrides: list[str]) -> None:
@@ -113,12 +83,16 @@ def run_job(
     """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
     import hydra
 
+    from sigmapca_cli.checks import nearest
+    from sigmapca_cli.cli.additions import refuse_unknown_additions
+    from sigmapca_cli.cli.guard import ended
     from sigmapca_cli.cli.hydra_errors import one_line
     from sigmapca_cli.cli.targets import refuse_code
-    from sigmapca_cli.config import GROUPS, nearest, register
+    from sigmapca_cli.config import GROUPS, register
 
     register()
     register_launcher(overrides)
+    refuse_unknown_additions(overrides)
     for flag, given in itertools.pairwise(flags):
         if flag in ("--config-dir", "--config-path"):
             refuse_code(Path(given))
@@ -129,7 +103,7 @@ def run_job(
     ended.problem = None
     # For `--package nosuch` it has words of its own, which it prints before it leaves.
     unheard = contextlib.redirect_stderr(io.StringIO()) if "--package" in flags else contextlib.nullcontext()
-    main = hydra.main(version_base="1.3", config_path=str(conf or conf_folder()), config_name=config_name)
+    main = hydra.main(**hydra_base(), config_path=str(conf or conf_folder()), config_name=config_name)
     try:
         with unheard:
             main(task)()

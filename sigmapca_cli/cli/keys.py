@@ -6,7 +6,7 @@ from typing import Any
 
 def data_keys(given: Sequence[str]) -> dict[str, Any]:
     """Fields of the data group from arguments such as data.drop=[id,label]; InputError for anything else."""
-    from sigmapca_cli.config import nearest
+    from sigmapca_cli.checks import nearest
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.sources.reading import known_fields
 

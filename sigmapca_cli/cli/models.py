@@ -22,7 +22,7 @@ def models(name: str = typer.Argument(None, help="One model, to show it whole.")
         print("\nsigmapca models NAME shows one whole; sigmapca train model=NAME runs it")
         return
     if name not in CATALOGUE:
-        from sigmapca_cli.config import nearest
+        from sigmapca_cli.checks import nearest
 
         raise InputError(f"{name}: no such model{nearest(name, CATALOGUE)}; `sigmapca models` lists them")
     row = CATALOGUE[name]

@@ -22,7 +22,7 @@ def path(
     import dataclasses
     import json
 
-    from sigmapca_cli.config import choice
+    from sigmapca_cli.checks import choice
 
     choice("--along", along, ("lam", "a"))
     halves, name, k = prepared(tuple(overrides or ()))

@@ -1,13 +1,10 @@
 """`extract-patches`, `mix-signals`, `sample-points`: data prepared as one file, through Hydra's `data` group."""
 
-import os
 from collections.abc import Callable
+from functools import partial, update_wrapper
 from typing import Any
 
 import typer
-
-OUT = "SIGMAPCA_PREPARE_OUT"  # where and how: not part of what is prepared, so no key of the configuration
-MATERIALISE = "SIGMAPCA_PREPARE_MATERIALISE"
 
 
 def add(app: typer.Typer) -> None:
@@ -59,9 +56,10 @@ def prepare(
 
     if not any(o.startswith("data=") for o in overrides):
         overrides = [f"data={default}", *overrides]
-    os.environ[OUT] = output or ""
-    os.environ[MATERIALISE] = "1" if materialise else ""
-    run_job(job, overrides, hydra_flags(cfg=cfg))
+    options: dict[str, Any] = {"output": output}
+    if materialise:
+        options["materialise"] = True
+    run_job(update_wrapper(partial(job, **options), job), overrides, hydra_flags(cfg=cfg))
 
 
 def data_of(composed: Any) -> Any:
@@ -76,35 +74,34 @@ def data_of(composed: Any) -> Any:
     return typed.data
 
 
-def write(composed: Any, function: Callable[..., Any], **options: Any) -> None:
+def write(composed: Any, function: Callable[..., Any], output: str | None, **options: Any) -> None:
     """Prepare the file, and say how to use it."""
     from pathlib import Path
 
-    out = os.environ.get(OUT)
-    path = function(data_of(composed), Path(out) if out else None, **options)
+    path = function(data_of(composed), Path(output) if output else None, **options)
     print(path)
     print(f"  sigmapca data {path}\n  sigmapca train data=prepared data.path={path}")
 
 
-def extract_job(cfg: Any) -> None:
+def extract_job(cfg: Any, output: str | None = None, materialise: bool = False) -> None:
     """What Hydra runs for `extract-patches`."""
-    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.cli.guard import guarded
     from sigmapca_cli.sources.preparing import extract_patches
 
-    guarded(lambda c: write(c, extract_patches, materialise=bool(os.environ.get(MATERIALISE))), cfg)
+    guarded(lambda c: write(c, extract_patches, output, materialise=materialise), cfg)
 
 
-def mix_job(cfg: Any) -> None:
+def mix_job(cfg: Any, output: str | None = None) -> None:
     """What Hydra runs for `mix-signals`."""
-    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.cli.guard import guarded
     from sigmapca_cli.sources.preparing import mix_signals
 
-    guarded(lambda c: write(c, mix_signals), cfg)
+    guarded(lambda c: write(c, mix_signals, output), cfg)
 
 
-def sample_job(cfg: Any) -> None:
+def sample_job(cfg: Any, output: str | None = None) -> None:
     """What Hydra runs for `sample-points`."""
-    from sigmapca_cli.cli.job import guarded
+    from sigmapca_cli.cli.guard import guarded
     from sigmapca_cli.sources.preparing import sample_points
 
-    guarded(lambda c: write(c, sample_points), cfg)
+    guarded(lambda c: write(c, sample_points, output), cfg)

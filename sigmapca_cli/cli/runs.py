@@ -100,8 +100,8 @@ def select(
     folder: str | None, where: str | None, sort: str | None, columns: str | None
 ) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
+    from sigmapca_cli.checks import nearest
     from sigmapca_cli.cli.where import condition
-    from sigmapca_cli.config import nearest
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs
 

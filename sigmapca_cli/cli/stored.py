@@ -23,7 +23,8 @@ def stored_job(run: "Run", changes: list[str]) -> "Job":
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from sigmapca_cli.config import VOLATILE, Config
+    from sigmapca_cli.config import Config
+    from sigmapca_cli.identity_keys import VOLATILE
     from sigmapca_cli.job import Job
     from sigmapca_cli.sources.config import as_stored
 

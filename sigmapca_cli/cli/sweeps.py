@@ -3,19 +3,17 @@
 Every job notes a failure in its own folder, so that the table can be made for any launcher, by reading.
 """
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
+from functools import partial, update_wrapper
 from pathlib import Path
-from typing import Any
 
+from sigmapca_cli.atomic import write_failed
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
-from sigmapca_cli.text import printable
-from sigmapca_cli.untrusted_files import refuse_irregular, refuse_link
+from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
+from sigmapca_cli.untrusted_files import refuse_irregular
 
-FAIL_FAST = "SIGMAPCA_FAIL_FAST"
 # Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
 PLACE = (
     "hydra/launcher=",
@@ -76,17 +74,19 @@ def run_in(folder: Path, task: Callable, overrides: list[str], flags: list[str],
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.runs.lock import FolderLock
 
-    if fail_fast:
-        os.environ[FAIL_FAST] = "1"
+    context = SweepContext(fail_fast)
+    # A partial of a module-level function is pickled by every launcher, and its context with it.
+    task = update_wrapper(partial(task, context=context), task)
     # A second process with the same command would run the same jobs again.
     with FolderLock(folder):
         refuse_links_in(folder)
+        forget_refusals(folder)
         print(f"sweep: {shortened(folder)}", flush=True)
         status = launch(task, overrides, flags, folder)
     if detached(overrides):
         print(f"detached: `sigmapca runs {shortened(folder)}` shows how the jobs stand")
         return
-    conclude(folder, status, overrides)
+    conclude(folder, status, overrides, context)
 
 
 def refuse_links_in(folder: Path) -> None:
@@ -172,6 +172,8 @@ def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path)
         return ended.code if isinstance(ended.code, int) else 1
     except SigmapcaError:
         raise
+    except OSError as problem:
+        raise write_failed(Path(problem.filename or folder), problem) from None
     except Exception as problem:
         # A launcher's own: a worker was killed, say. What the jobs reached stands in their folders.
         if os.environ.get("SIGMAPCA_DEBUG"):
@@ -205,78 +207,30 @@ def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, lis
     return snapshot(conf, sweep), made
 
 
-def conclude(folder: Path, status: int, overrides: list[str]) -> None:
+def conclude(folder: Path, status: int, overrides: list[str], context: SweepContext) -> None:
     """Print the table, and end with the status that a script can go by."""
     from sigmapca_cli.launchers.outcome import outcomes, table
     from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.runs.lock import InUse
 
     jobs = outcomes(folder)
     if not jobs and not status:
         raise InputError("the sweep has no jobs: one of the overrides gives an empty list of values")
-    head, *lines = table(jobs, set(overrides), told)
+    head, *lines = table(jobs, set(overrides), context.told)
     print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
-    failed = sum(job.status == "failed" for job in jobs)
+    failures = [job for job in jobs if job.status == "failed"]
+    failed = len(failures)
     again = "the same command again goes on"
     if status in (75, 130):
         raise Stopped(f"the sweep was stopped; {again}", exit_status=status)
     if failed:
         total = max(planned(overrides), len(jobs))
         waiting = f", {total - len(jobs)} not started" if total > len(jobs) else ""
+        if not waiting and failed == total and all(job.exit_status == 2 for job in failures):
+            raise InputError(f"all {failed} jobs were refused, for the reasons above: change the command")
         raise RunFailed(f"{failed} of {total} jobs failed{waiting}; {again} with what is not finished")
+    elsewhere = sum(job.status == "running" for job in jobs)
+    if elsewhere and not status and all(job.status in ("finished", "running") for job in jobs):
+        raise InUse(f"{elsewhere} of {len(jobs)} jobs are in use by other processes; {again}")
     if status or any(job.status != "finished" for job in jobs):
         raise RunFailed(f"not every job finished; {again}")
-
-
-def in_sweep(task: Callable, cfg: Any) -> Any:
-    """One job of a sweep: its error is announced at once and noted; the other jobs go on."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from sigmapca_cli.runs.lock import InUse
-
-    hydra = HydraConfig.get()
-    folder = Path(hydra.runtime.output_dir)
-    try:
-        return task(cfg)
-    except Stopped as problem:
-        announce(hydra.job.num, str(problem))
-        # Not an Exception: Hydra would go on with the next job, which whoever sent the signal did not mean.
-        raise SystemExit(problem.exit_status) from None
-    except InUse as problem:
-        # The folder is another process's, which does this very job: no note is written into it.
-        announce(hydra.job.num, str(problem))
-        return None
-    except SigmapcaError as problem:
-        status = problem.exit_status
-        note(folder, str(problem), list(hydra.overrides.task))
-        announce(hydra.job.num, str(problem))
-    except Exception as problem:
-        status = 1
-        text = f"{type(problem).__name__}: {problem}"
-        note(folder, text, list(hydra.overrides.task), traceback.format_exc())
-        announce(hydra.job.num, f"{text} (traceback in {folder}/error.json)")
-    if os.environ.get(FAIL_FAST):
-        raise SystemExit(status)
-    return None
-
-
-told: set[str] = set()  # the jobs whose failure this process has said
-
-
-def announce(number: Any, message: str) -> None:
-    """Say at once what happened to a job."""
-    told.add(str(number))
-    print(f"sigmapca: job {number}: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
-
-
-def note(folder: Path, error: str, overrides: list[str], trace: str = "") -> None:
-    """Leave word of a failure in the job's folder; a disk that takes no more must not hide the failure itself."""
-    from sigmapca_cli.atomic import replace_file
-    from sigmapca_cli.runs.format import ERROR_FILE
-
-    entry = {"error": error, "overrides": overrides, **({"traceback": trace} if trace else {})}
-    try:
-        refuse_link(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / ERROR_FILE, json.dumps(entry).encode())
-    except (OSError, InputError, RunFailed) as problem:
-        announce(folder.name, f"its failure could not be noted ({problem})")

@@ -74,11 +74,11 @@ def train(
     run_sweep(train_job, arguments, flags, fail_fast=fail_fast)
 
 
-def train_job(cfg: Any) -> None:
-    """What Hydra runs, here or on a cluster's node: one run of the composed configuration."""
-    from sigmapca_cli.cli.job import guarded
+def train_job(cfg: Any, context: Any = None) -> None:
+    """Run one composed configuration: what Hydra calls, here or on a cluster's node."""
+    from sigmapca_cli.cli.guard import guarded
 
-    guarded(run_composed, cfg)
+    guarded(run_composed, cfg, context)
 
 
 def run_composed(cfg: Any) -> None:

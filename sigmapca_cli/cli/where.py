@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sigmapca_cli.config import nearest
+from sigmapca_cli.checks import nearest
 from sigmapca_cli.errors import InputError
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {

@@ -16,20 +16,9 @@ from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement_matrix
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.stability import Stability, stability
+from sigmapca_cli.identity_keys import COMPARED_APART
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
-#: Settings that change where or how fast a run goes, not what it finds.
-IGNORED = (
-    "outputs",
-    "run_dir",
-    "if_exists",
-    "threads",
-    "device",
-    "log_every",
-    "checkpoint",
-    "strict",
-    "log_format",
-)
 #: Settings in which repetitions of one experiment differ.
 REPEATED = ("seed", "data.half", "recipe")
 
@@ -88,7 +77,7 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     it.
     """
     flat = [flattened(config) for config in configs]
-    names = sorted({name for config in flat for name in config if name.split(".")[0] not in IGNORED})
+    names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
     return {name: row for name, row in values.items() if len(set(row)) > 1}
 

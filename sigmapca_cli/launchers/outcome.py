@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.format import ERROR_FILE
+from sigmapca_cli.launchers.failures import REFUSED
+from sigmapca_cli.runs.format import ERROR_FILE, FINISHED
 from sigmapca_cli.runs.read import is_run_folder, summary, true_status
 from sigmapca_cli.text import printable
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
@@ -23,6 +24,7 @@ class Outcome:
     status: str
     reason: str = ""
     overrides: tuple[str, ...] = ()
+    exit_status: int = 1
 
 
 def outcomes(sweep: Path) -> list[Outcome]:
@@ -35,31 +37,35 @@ def outcomes(sweep: Path) -> list[Outcome]:
 
 def outcome(folder: Path) -> Outcome | None:
     """One job, or None where the folder is not one."""
-    note = read_note(folder)
-    status = ""
+    note, status = read_note(folder / ERROR_FILE), ""
     if is_run_folder(folder):
         try:
             status = true_status(summary(folder)["attrs"].get("status", "running"), folder)
         except InputError as problem:
-            status, note = "failed", note or {"error": str(problem)}
+            status, note = "failed", note or {"error": str(problem), "overrides": (), "status": 1}
+    if status == FINISHED and note is not None and note["status"] != 1:
+        note = None  # an older version noted here what another command was refused for
+    note = read_note(folder.parent / REFUSED / f"{folder.name}.json") or note
     # A job at work has removed the note of its last attempt; one that is left is why the last attempt failed.
     if note is not None and status != "running":
-        return Outcome(
-            printable(folder.name), "failed", str(note.get("error")), tuple(note.get("overrides", ()))
-        )
+        return Outcome(printable(folder.name), "failed", note["error"], note["overrides"], note["status"])
     return Outcome(printable(folder.name), status) if status else None
 
 
-def read_note(folder: Path) -> dict[str, Any] | None:
-    """Why the last attempt at the job failed."""
+def read_note(path: Path) -> dict[str, Any] | None:
+    """Return why the last attempt at a job failed: error, overrides and exit status (0 where it is not noted)."""
     try:
-        noted = json.loads(read_bytes(folder / ERROR_FILE, NOTE_LIMIT))
+        noted = json.loads(read_bytes(path, NOTE_LIMIT))
         overrides = tuple(printable(str(given)) for given in noted.get("overrides", ()))
-        return {"error": printable(str(noted.get("error"))), "overrides": overrides}
+        return {
+            "error": printable(str(noted.get("error"))),
+            "overrides": overrides,
+            "status": noted.get("status", 0),
+        }
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, InputError):
-        return {"error": "failed (its note is damaged; see train.log)"}
+        return {"error": "failed (its note is damaged; see train.log)", "overrides": (), "status": 1}
 
 
 def table(jobs: list[Outcome], common: Collection[str] = (), told: Collection[str] = ()) -> list[str]:

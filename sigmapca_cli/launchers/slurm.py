@@ -7,7 +7,6 @@ submitit's own watcher prints a warning at every look, and waits for ever for a 
 
 import json
 import logging
-import os
 import shutil
 import subprocess
 import time
@@ -18,6 +17,8 @@ from typing import Any
 
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.launchers.failures import SweepContext, context_of
+from sigmapca_cli.launchers.plugin import offer, target_of
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
@@ -36,21 +37,16 @@ UNKNOWN: frozenset[str] = frozenset({"?"})
 class SlurmConf(SlurmQueueConf):
     """submitit's settings and ours."""
 
+    _target_: str = target_of("SlurmLauncher")
     detach: bool = False  # submit, print the job ids, and return
 
 
 def register() -> None:
-    """Make the settings known to Hydra, and this launcher the one that they name.
-
-    Hydra instantiates launchers from the package `hydra_plugins` only; so ours stands in for submitit's, from
-    which it is derived.
-    """
+    """Make the settings known to Hydra, and this launcher the one that they name."""
     from hydra.core.config_store import ConfigStore
-    from hydra.core.plugins import Plugins
 
     ConfigStore.instance().store(group="hydra/launcher", name="sigmapca_slurm", node=SlurmConf)
-    submitits = f"{SlurmLauncher.__module__}.{SlurmLauncher.__name__}"
-    Plugins.instance().class_name_to_class[submitits] = Launcher
+    offer("SlurmLauncher", Launcher)
 
 
 class Launcher(SlurmLauncher):
@@ -59,6 +55,10 @@ class Launcher(SlurmLauncher):
     def __init__(self, detach: bool = False, **params: Any) -> None:
         super().__init__(**params)
         self.detach = detach
+
+    def __reduce__(self) -> Any:
+        """Pickle by this module's name: the class goes by a name that a job's process does not know."""
+        return restored, (self.__dict__,)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[Any]:
         """Submit what is neither finished nor in the queue already; then wait for the end of all unless detached."""
@@ -74,12 +74,16 @@ class Launcher(SlurmLauncher):
         done = len(numbered) - len(waiting) - len(left)
         if done or waiting:
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
+        new: dict[int, str] = {}
         if left:
-            waiting |= self.submit(left, sweep)
+            new = self.submit(left, sweep)
+            waiting |= new
         if not self.detach and waiting:
             arrays = sorted({job.split("_")[0] for job in waiting.values()})
+            # It ends only what it has submitted itself: the note of earlier jobs is a file that can be forged.
+            ours = sorted({job.split("_")[0] for job in new.values()})
             try:
-                watch(set(waiting.values()), arrays, sweep)
+                watch(set(waiting.values()), ours, sweep, context_of(self.task_function))
             except KeyboardInterrupt:
                 print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
@@ -166,13 +170,20 @@ class Launcher(SlurmLauncher):
 
     def __call__(self, *arguments: Any) -> Any:
         """The job itself, on a cluster's node."""
-        from sigmapca_cli.cli import show_warnings
         from sigmapca_cli.config import register as register_config
+        from sigmapca_cli.messages import show_warnings
 
         register_config()
         register()
         show_warnings()
         return super().__call__(*arguments)
+
+
+def restored(state: dict[str, Any]) -> Launcher:
+    """Return the launcher that was pickled with this state."""
+    launcher = object.__new__(Launcher)
+    launcher.__dict__.update(state)
+    return launcher
 
 
 def submitted(sweep: Path) -> dict[int, str]:
@@ -184,9 +195,8 @@ def submitted(sweep: Path) -> dict[int, str]:
         return {}
 
 
-def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0) -> None:
+def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext, longest: float = 10.0) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
-    from sigmapca_cli.cli.sweeps import FAIL_FAST, announce, told
     from sigmapca_cli.launchers.outcome import outcomes
 
     began = time.time()
@@ -194,10 +204,15 @@ def watch(jobs: set[str], arrays: list[str], sweep: Path, longest: float = 10.0)
     while True:
         queued = in_queue()
         for job in outcomes(sweep):
-            if job.status == "failed" and job.number not in told and noted_since(sweep / job.number, began):
-                announce(job.number, job.reason)
-                if os.environ.get(FAIL_FAST):
-                    subprocess.run(["scancel", *arrays], check=False)
+            if (
+                job.status == "failed"
+                and job.number not in context.told
+                and noted_since(sweep / job.number, began)
+            ):
+                context.announce(job.number, job.reason)
+                if context.fail_fast:
+                    if ours:
+                        subprocess.run(["scancel", *ours], check=False)
                     raise SystemExit(1)
         if not queued.isdisjoint(jobs) or queued is UNKNOWN:
             time.sleep(pause)

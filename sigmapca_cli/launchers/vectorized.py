@@ -4,36 +4,32 @@ The jobs of a multirun are composed, grouped by everything else, and each group 
 every job gets the folder, files and results of an ordinary run. What cannot be grouped runs one after the other.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
-from sigmapca_cli.cli.sweeps import FAIL_FAST
 from sigmapca_cli.errors import SigmapcaError
-
-# Hydra instantiates launchers of the package `hydra_plugins` only, so this one goes by a name of that package.
-TARGET = "hydra_plugins.sigmapca.VectorizedLauncher"
+from sigmapca_cli.launchers.failures import context_of
+from sigmapca_cli.launchers.plugin import offer, target_of
 
 
 @dataclass
 class VectorizedConf:
     """The node that `hydra/launcher=vectorized` selects."""
 
-    _target_: str = TARGET
+    _target_: str = target_of("VectorizedLauncher")
 
 
 def register() -> None:
     """Make the launcher known to Hydra."""
     ConfigStore.instance().store(group="hydra/launcher", name="vectorized", node=VectorizedConf)
-    Plugins.instance().class_name_to_class[TARGET] = VectorizedLauncher
+    offer("VectorizedLauncher", VectorizedLauncher)
 
 
 class VectorizedLauncher(Launcher):
@@ -78,7 +74,7 @@ class VectorizedLauncher(Launcher):
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
         from sigmapca_cli.runner.choose import method_of
 
-        if os.environ.get(FAIL_FAST):
+        if context_of(self.task).fail_fast:
             return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
         alone = []
@@ -106,10 +102,11 @@ class VectorizedLauncher(Launcher):
 
     def run_group(self, members: list[Any], guard: Any) -> None:
         """Train one group, then announce and note the failures in it."""
-        from sigmapca_cli.cli.sweeps import announce, note
         from sigmapca_cli.errors import Stopped
         from sigmapca_cli.runner.grouped import train_together
+        from sigmapca_cli.runs.lock import InUse
 
+        context = context_of(self.task)
         try:
             source = self.source_of(members[0][1])
             ended = train_together([job for _, job, _ in members], source, guard)
@@ -117,13 +114,13 @@ class VectorizedLauncher(Launcher):
             raise SystemExit(problem.exit_status) from None
         except SigmapcaError as problem:
             for number, job, folder in members:
-                note(folder, str(problem), job.overrides)
-                announce(number, str(problem))
+                context.failed(number, folder, problem, job.overrides)
             return
         for (number, job, folder), member in zip(members, ended, strict=True):
-            if member.problem is not None:
-                note(folder, str(member.problem), job.overrides)
-                announce(number, str(member.problem))
+            if isinstance(member.problem, InUse):
+                context.announce(number, str(member.problem))  # the folder is another process's
+            elif isinstance(member.problem, Exception):
+                context.failed(number, folder, member.problem, job.overrides)
 
     def source_of(self, job: Any) -> Any:
         """The data of a job, kept for the next group where that has the same."""

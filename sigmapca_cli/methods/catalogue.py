@@ -79,7 +79,12 @@ _ROWS = [
     ),
     _linear(10, "gha_subspace", "ΔW ∝ xᵀy − W tri(yᵀy) − W(yᵀy − diag(y²))", _GHA, ORDERED),
     _linear(
-        11, "reconstruction_gha", f"{_AE} + sum(W ⊙ [W tri₋(yᵀy)]sg)", "autoencoder with GHA update", ORDERED
+        11,
+        "reconstruction_gha",
+        f"{_AE} + sum(W ⊙ [W tri₋(yᵀy)]sg)",
+        "autoencoder with GHA update",
+        AXES,
+        "in order by index from about half of the random starts",
     ),
     _linear(
         12,

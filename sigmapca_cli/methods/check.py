@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import objectives, regularisers, updates  # noqa: F401  objectives register
-from sigmapca_cli.methods.config import SCALED, choice
+from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 
 

@@ -6,37 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from sigmapca_cli.checks import choice, in_range
 from sigmapca_cli.conf_files import choices_of
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.text import is_finite
-
-
-def choice(where: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a name that is not one of `allowed`, with the nearest one."""
-    if value not in allowed:
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(value), allowed, 1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(allowed)}"
-        raise InputError(f"{where}={value}: unknown; {hint}")
-
-
-def positive(where: str, value: Any, also: tuple[str, ...] = ()) -> None:
-    """Refuse what is neither a finite number above zero nor one of the words in `also`."""
-    if isinstance(value, str) and value in also:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite(value) or value <= 0:
-        words = "".join(f", or {word}" for word in also)
-        raise InputError(f"{where}={str(value)[:40]}: must be a number above 0{words}")
-
-
-def finite(where: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse what is not a finite number in [low, high]."""
-    bad = isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite(value)
-    if bad or not low <= value <= high:
-        span = "a finite number" if low == -math.inf and high == math.inf else f"between {low:g} and {high:g}"
-        raise InputError(f"{where}={str(value)[:40]}: must be {span}")
-
 
 SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
 """The nonlinearities that have a scale a; the choices themselves are the files of `conf/nonlinearity`."""
@@ -109,13 +81,13 @@ class ModelConfig:
         choice("model.project", self.project, ("none", "pca", "whiten"))
         choice("model.second_constraint", self.second_constraint, CONSTRAINTS)
         choice("model.fun", self.fun, ("logcosh", "exp", "cube"))
-        finite("model.alpha", self.alpha)
+        in_range("model.alpha", self.alpha)
         if self.beta != "input_norm":
-            finite("model.beta", self.beta)
-        finite("model.beta_0", self.beta_0)
-        finite("model.lambda_min", self.lambda_min, 1e-6, 1.0)
-        positive("model.max_iter", self.max_iter)
-        positive("model.tolerance", self.tolerance)
+            in_range("model.beta", self.beta)
+        in_range("model.beta_0", self.beta_0)
+        in_range("model.lambda_min", self.lambda_min, 1e-6, 1.0)
+        in_range("model.max_iter", self.max_iter, 0, open_low=True)
+        in_range("model.tolerance", self.tolerance, 0, open_low=True)
 
 
 @dataclass
@@ -134,8 +106,8 @@ class NonlinearityConfig:
         choice("nonlinearity.derivative", str(self.derivative).lower(), ("true", "one"))
         self.derivative = str(self.derivative).lower()
         if self.a not in ("${a}", math.inf):  # inf is solver=newton's; for others `Config` refuses it
-            positive("nonlinearity.a", self.a, ("auto",))
-        positive("nonlinearity.c", self.c, ("adaptive",))
+            in_range("nonlinearity.a", self.a, 0, open_low=True, words=("auto",))
+        in_range("nonlinearity.c", self.c, 0, open_low=True, words=("adaptive",))
 
 
 LEAST_VARIANCE = 1e-30
@@ -164,9 +136,9 @@ class SigmaConfig:
     def __post_init__(self) -> None:
         choice("sigma", self.name, SIGMAS)
         choice("sigma.start", self.start, ("one", "data"))
-        finite("sigma.momentum", self.momentum, 0.0, 1.0)
-        finite("sigma.epsilon", self.epsilon, 0.0)
-        finite("sigma.l2", self.l2, 0.0)
+        in_range("sigma.momentum", self.momentum, 0.0, 1.0)
+        in_range("sigma.epsilon", self.epsilon, 0.0)
+        in_range("sigma.l2", self.l2, 0.0)
 
 
 @dataclass
@@ -192,7 +164,7 @@ class OrderingConfig:
     def __post_init__(self) -> None:
         choice("ordering", self.name, ORDERINGS)
         choice("ordering.form", self.form, TRIANGLE_FORMS)
-        finite("ordering.weight", self.weight)
+        in_range("ordering.weight", self.weight)
         if isinstance(self.sweep, bool) or not isinstance(self.sweep, int) or self.sweep < 0:
             raise InputError(
                 f"ordering.sweep={self.sweep}: must be a whole number of steps, 0 for no sweeping"

@@ -171,7 +171,7 @@ def fastica(cfg: Any, source: Any) -> Solution:
         fun=cfg.model.fun,
         max_iter=cfg.model.max_iter,
         tol=cfg.model.tolerance,
-        random_state=cfg.seed,
+        random_state=cfg.seed % 2**32,  # NumPy's generators take no more
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -196,7 +196,7 @@ def picard(cfg: Any, source: Any) -> Solution:
             extended=True,
             max_iter=int(cfg.model.max_iter),
             tol=cfg.model.tolerance,
-            random_state=cfg.seed,
+            random_state=cfg.seed % 2**32,  # NumPy's generators take no more
         )
     gradient = _relative_gradient(Y)
     converged = bool(gradient < 10 * cfg.model.tolerance)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sigmapca_cli.config import choice
+from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import cores, refuse_several
-from sigmapca_cli.reproduce import document, page
+from sigmapca_cli.reproduce import page, stored
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, count
@@ -47,6 +47,8 @@ def settings(
 
 def reproduce(chosen: list[Experiment], setting: Setting, jobs: int, root: Path) -> None:
     """All runs of the chosen experiments; figure and verdicts of each as soon as it has all of its own."""
+    # What needs no run is the same whatever the recipe or the solver.
+    chosen = [experiment for experiment in chosen if experiment.panels or setting.way == "default"]
     check_data(chosen, setting)
     began = time.monotonic()
     with crew(jobs) as each:
@@ -154,8 +156,8 @@ def main(
         reproduce(chosen, setting, jobs or cores(), root)
     print(f"summary: {short(str(page.write_page(root)))}")
     if docs:
-        document.write_docs(root, Path("docs/reproduction.md"))
-        print("written: docs/reproduction.md")
+        made = stored.write_docs(root, Path("docs"))
+        print(f"written: {', '.join(map(str, made))}")
 
 
 def list_experiments() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, state
-from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import (
     WAYS,
     Report,
@@ -21,13 +18,6 @@ from sigmapca_cli.reproduce.summary import (
     spread,
     ways,
 )
-from sigmapca_cli.reproduce.verdicts import read_reports, write
-
-
-def write_docs(root: Path, path: Path) -> None:
-    """Write the Markdown page from whatever has been run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, markdown(read_reports(root, list(ORDER))))
 
 
 def markdown(reports: Reports) -> str:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from sigmapca_cli.config import nearest
+from sigmapca_cli.checks import nearest
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables
+from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables, theory
 from sigmapca_cli.reproduce.experiment import Experiment
 
 ORDER = (
     "cifar-filters", "signals-orthogonal", "signals-non-orthogonal", "signals-same-variance",
     "signals-distinct-variance", "zca-whitened", "rotational-indeterminacy", "trainable-sigma", "input-scale",
     "tanh-scale", "latent-reconstruction", "asymmetric", "first-64", "rica-input-scale", "rica-beta",
-    "points-uniform", "points-laplace", "linear-summary", "nonlinear-summary",
+    "points-uniform", "points-laplace", "linear-summary", "nonlinear-summary", "theory",
 )  # fmt: skip
-
 """The figures and tables of the paper, as docs/reproduction.md shows them; others are in its page of results only."""
 
 _FOUND = {
     experiment.name: experiment
-    for family in (images, settings, losses, signals, points, tables)
+    for family in (images, settings, losses, signals, points, tables, theory)
     for experiment in family.EXPERIMENTS
 }
 EXPERIMENTS: dict[str, Experiment] = {

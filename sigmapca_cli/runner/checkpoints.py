@@ -1,4 +1,4 @@
-"""The resumable state of a run: what the loop changes, written aside and replaced."""
+"""Checkpoints: the state that a run needs to be resumed, written to a new file that replaces the last one."""
 
 import logging
 import time
@@ -31,12 +31,12 @@ class Saved:
 
     @property
     def trained(self) -> bool:
-        """Whether training had ended, and only the evaluation was still to come."""
+        """Whether training had ended and only the evaluation was missing."""
         return bool(self.meta.get("trained"))
 
 
 class Saver:
-    """Writes a checkpoint every so many seconds, or steps; `save` writes one at once."""
+    """Writes the checkpoints of a run, every so many seconds or steps; `save` writes one at once."""
 
     def __init__(self, cfg: Config, folder: Path, config_hash: str, data_hash: str) -> None:
         self.every, self.every_steps = cfg.checkpoint.every, cfg.checkpoint.every_steps
@@ -45,7 +45,7 @@ class Saver:
         self.last = time.monotonic()
 
     def due(self, step: int) -> bool:
-        """Is it time?"""
+        """Return whether a checkpoint is due after this step."""
         if self.every_steps is not None:
             return step % self.every_steps == 0
         return self.every > 0 and time.monotonic() - self.last >= self.every
@@ -71,7 +71,7 @@ class Saver:
 
 
 def read(folder: Path, config_hash: str, data_hash: str) -> Saved | None:
-    """The checkpoint of a folder, or None where there is none; one of another configuration is refused."""
+    """Read the checkpoint of a folder; None if there is none. Raise InputError for one of another configuration."""
     path = folder / CHECKPOINT_FILE
     if not path.exists():
         return None
@@ -104,17 +104,17 @@ def restore(trainer: Trainer, saved: Saved) -> None:
 
 
 def remove(folder: Path) -> None:
-    """A finished run needs no checkpoint."""
+    """Remove the checkpoint: a finished run needs none."""
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
 
 
 def has_run(folder: Path) -> bool:
-    """Does this folder hold a run, in whatever state?"""
+    """Return whether this folder holds a run, in any state."""
     return (folder / RUN_FILE).exists() or (folder / CHECKPOINT_FILE).exists()
 
 
 def status(folder: Path) -> str:
-    """finished, failed, interrupted or running, as the run file says."""
+    """Return finished, failed, interrupted or running, as the run file says."""
     if not (folder / RUN_FILE).exists():
         return "interrupted"
     try:
@@ -128,11 +128,11 @@ def status(folder: Path) -> str:
 
 
 def check_identity(folder: Path, config_hash: str, data_hash: str) -> None:
-    """Refuse to take the run in `folder` for one of another configuration or of other data."""
+    """Raise InputError if the run in `folder` has another configuration or other data."""
     try:
         attrs = Run.open(folder).attrs
     except InputError:
-        return  # damaged, or only a checkpoint: `status` and `read` speak about these
+        return  # damaged, or only a checkpoint: `status` and `read` report these
     for name, wanted, what in (
         ("config_hash", config_hash, "another configuration"),
         ("data_hash", data_hash, "other data: the files have changed since it began"),

@@ -1,4 +1,4 @@
-"""What is said at the end of a run: where it is, how good it is, and how far it is from having converged."""
+"""The lines at the end of a run: where it is, how good it is, and how far it is from having converged."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from sigmapca_cli.training.length import FIRST, MOST
 
 
 def summary(folder: Path, evaluation: dict[str, Any]) -> str:
-    """What ends a run: its folder, and below it how good it is."""
+    """Return the last lines of a run: its folder, and how good it is."""
     parts = [f"explained variance {evaluation['explained_variance']:.4f}"]
     if "mcc" in evaluation:
         mcc, chance = evaluation["mcc"], evaluation["mcc_chance"]
@@ -23,14 +23,14 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
 
 
 def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
-    """The pairs that these rows cannot tell from unheld; none of a method that leaves its axes open by itself."""
+    """Return how many pairs of components these rows do not fix; 0 for a method that finds a subspace only."""
     row = CATALOGUE.get(cfg.model.name)
     pairs = np.asarray(facts.get("unheld_pairs", np.zeros((0, 2))))
     return 0 if row is not None and row.identifies == SUBSPACE else int((pairs >= 0).all(axis=1).sum())
 
 
 def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
-    """How far a run is from having converged, and what would help."""
+    """Return how far a run is from having converged, and what would help."""
     if kind == "newton":
         return (
             f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
@@ -47,7 +47,7 @@ def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
 
 
 def how_far(cfg: Config, facts: dict[str, Any]) -> str:
-    """The angle still to go, and the ways that lead away from a saddle."""
+    """Return the angle still to go, and the pairs along which the run would leave a saddle."""
     each = np.asarray(facts["angle_per_component"])
     far = np.flatnonzero(each > cfg.tol)
     parts = []
@@ -61,7 +61,7 @@ def how_far(cfg: Config, facts: dict[str, Any]) -> str:
 
 
 def pairs_named(pairs: np.ndarray) -> str:
-    """The pairs of components, counted from 1, by name; of many the first three."""
+    """Return the pairs of components by number, counted from 1; of many pairs the first three."""
     names = [f"{i + 1} and {j + 1}" for i, j in pairs[:3]]
     alone = [f"component {j + 1} (out of the span of the others)" for i, j in pairs[:3] if i < 0]
     both = [f"components {name}" for name, (i, _) in zip(names, pairs[:3], strict=True) if i >= 0]
@@ -70,7 +70,7 @@ def pairs_named(pairs: np.ndarray) -> str:
 
 
 def advice(cfg: Config, facts: dict[str, Any]) -> str:
-    """More steps where there were few; where there were many, what holds the components better."""
+    """Return advice: more steps where there were few; else what makes the components better determined."""
     taken = int(facts["steps"])
     longer = f"train longer (steps={max(3 * taken, FIRST)})"
     if taken < MOST:

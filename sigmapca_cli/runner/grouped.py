@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.config import VOLATILE
 from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.identity_keys import PER_RUN
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import blas, mapped
@@ -28,8 +28,6 @@ from sigmapca_cli.sources.components import DEFAULT
 
 log = logging.getLogger("sigmapca")
 
-# Keys that may differ between the runs of a group: where and how a run is computed, numbers, and the schedule.
-APART = tuple(key for key in VOLATILE if key not in ("threads", "device", "recipe"))
 NUMBERS = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
 OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight", "ordering.rho")
@@ -56,7 +54,7 @@ def group_key(job: Job, method: Method, across_seeds: bool = False) -> str | Non
         if across_seeds and not composed.draws:
             blur(plain, "seed")
         plain["regularisers"] = sorted(composed.terms)
-    return config_hash(plain, (*APART, "optimizer.schedule"))
+    return config_hash(plain, (*PER_RUN, "optimizer.schedule"))
 
 
 def blur(plain: Any, key: str) -> None:

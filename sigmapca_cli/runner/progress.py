@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: a bar on a terminal, a plain line every few seconds elsewhere."""
+"""Progress of a run while it trains: a bar on a terminal, a plain line every few seconds elsewhere."""
 
 import math
 import os
@@ -6,8 +6,8 @@ import sys
 import time
 
 
-def shown(values: dict[str, float]) -> str:
-    """The figures of a line, those that are not defined left out."""
+def figures_text(values: dict[str, float]) -> str:
+    """Return the figures of a progress line; those that are not defined are left out."""
     names = {"loss": "loss", "mcc": "MCC"}
     return "  ".join(
         f"{label} {values[name]:.5g}"
@@ -17,22 +17,22 @@ def shown(values: dict[str, float]) -> str:
 
 
 def clock(seconds: float) -> str:
-    """mm:ss, or h:mm:ss."""
+    """Return a duration as mm:ss or h:mm:ss."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def say(text: str) -> None:
-    """Print a line; a reader that went away (`| head`) or a full disk behind a redirection must not end a run."""
+    """Print a line. A closed pipe (`| head`) or a full disk behind a redirection does not end the run."""
     try:
         print(text, flush=True)
     except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (it stays for the rest of the process)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (open for the rest of the process)
 
 
 class PlainProgress:
-    """One line every few seconds, for logs and pipes."""
+    """Progress as one line every few seconds, for logs and pipes."""
 
     def __init__(self, total: int, every: float = 5.0) -> None:
         self.total, self.every = total, every
@@ -40,7 +40,7 @@ class PlainProgress:
         self.last = time.monotonic()
 
     def update(self, step: int, values: dict[str, float]) -> None:
-        """Show the state after `step` steps, if the last line is long enough ago."""
+        """Print a line about step `step`, at most one every few seconds."""
         now = time.monotonic()
         if self.first is None:
             self.first = (now, step)
@@ -48,18 +48,18 @@ class PlainProgress:
             self.last = now
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
             left = (self.total - step) / rate if rate else 0.0
-            say(f"step {step}/{self.total}  {shown(values)}  {rate:,.0f} steps/s  {clock(left)} left")
+            say(f"step {step}/{self.total}  {figures_text(values)}  {rate:,.0f} steps/s  {clock(left)} left")
 
     def extend(self, total: int) -> None:
-        """The run goes on to this step."""
+        """Set the step at which the present stage ends."""
         self.total = total
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
 
 class BarProgress:
-    """A rich progress bar with loss, MCC where the truth is known, steps per second and time left."""
+    """Progress as a bar with loss, MCC where the truth is known, steps per second and time left."""
 
     def __init__(self, total: int, every: float = 0.2) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -78,26 +78,26 @@ class BarProgress:
         self.bar.start()
 
     def update(self, step: int, values: dict[str, float]) -> None:
-        """Move the bar, at most a few times a second."""
+        """Update the bar, at most a few times a second."""
         now = time.monotonic()
         if self.first is None:
             self.first = (now, step)  # a resumed run has not made the steps before this one
         elif now - self.last >= self.every:
             self.last = now
             rate = (step - self.first[1]) / max(now - self.first[0], 1e-9)
-            self.bar.update(self.task, completed=step, figures=f"{shown(values)}  {rate:,.0f}/s")
+            self.bar.update(self.task, completed=step, figures=f"{figures_text(values)}  {rate:,.0f}/s")
 
     def extend(self, total: int) -> None:
-        """The run goes on to this step."""
+        """Set the step at which the present stage ends."""
         self.bar.update(self.task, total=total)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Stop the bar and free the terminal."""
         self.bar.stop()
 
 
 def progress(total: int, form: str = "auto") -> PlainProgress | BarProgress:
-    """The form asked for, or what suits standard output; a terminal without cursor movement gets plain lines."""
+    """Return the form asked for, or what suits standard output: plain lines unless it is a terminal with a cursor."""
     if form != "auto":
         return BarProgress(total) if form == "bar" else PlainProgress(total)
     able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")

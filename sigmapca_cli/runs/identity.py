@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sigmapca_cli.config import AS_BEFORE, BY_THE_DATA, VOLATILE, YOUNGER
+from sigmapca_cli.identity_keys import AS_BEFORE, BY_THE_DATA, VOLATILE, YOUNGER
 from sigmapca_cli.runs.find import UNREADABLE, RunSummary, summarise_folder
 from sigmapca_cli.runs.folders import FOLDER_NAME, age_key, run_folders
 

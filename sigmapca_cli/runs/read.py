@@ -227,7 +227,7 @@ class Run:
             if isinstance(item, h5py.Dataset):
                 value = budget.read(item)
                 text = value.dtype.kind in "SO" and value.shape == ()
-                out[key] = np.array(printable(_decode(value[()]))) if text else value
+                out[key] = np.array(printable(_decode(value[()]), keep="\n\t")) if text else value
 
         with reading(self.path) as file:
             budget = Budget(file.id.get_filesize())

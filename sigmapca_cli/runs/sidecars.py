@@ -1,11 +1,12 @@
 """Files beside run.h5 that are appended to or rewritten: never through a link, never into a pipe."""
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from sigmapca_cli.atomic import replace_file
+from sigmapca_cli.atomic import check_fence, replace_file
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.text import printable
 from sigmapca_cli.untrusted_files import open_regular, read_bytes, refuse_irregular, refuse_link
@@ -29,6 +30,7 @@ def append(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Append to a plain file, all of `content` or nothing; `durable` forces it to disk. Raises as os.write."""
     handle = open_at_end(path)
     try:
+        check_fence(path.parent)
         size = os.lseek(handle, 0, os.SEEK_END)
         try:
             left = memoryview(content)
@@ -53,17 +55,25 @@ class LogFile(logging.StreamHandler):  # type: ignore[type-arg]  # generic for t
     """A handler that appends records to train.log of a run folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = os.fdopen(open_at_end(folder / fmt.LOG_FILE), "a", encoding="utf-8")
+        path = folder / fmt.LOG_FILE
+        if path.exists():  # a file of its own, which a former owner that wakes up does not write to
+            replace_file(path, read_bytes(path))
+        self.file = os.fdopen(open_at_end(path), "a", encoding="utf-8")
         super().__init__(self.file)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text, with escapes for what would steer the terminal of a reader."""
         return printable(super().format(record), keep="\n\t")
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose a line that a full disk does not take: the run's own files say in one line what is wrong."""
+
     def close(self) -> None:
         """Close the file as well."""
-        super().close()
-        self.file.close()
+        with contextlib.suppress(OSError):
+            super().close()
+        with contextlib.suppress(OSError):
+            self.file.close()
 
 
 def save_hydra(folder: Path, yaml: str, overrides: Iterable[str]) -> None:

@@ -14,11 +14,11 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.atomic import remove_asides, replace_file, write_failed
-from sigmapca_cli.errors import InputError, RunFailed, Stopped
+from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import build, edit, put
 from sigmapca_cli.runs.folders import outputs_root
-from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.lock import FolderLock, InUse
 from sigmapca_cli.runs.metrics import MetricTable, json_line, read_metrics_jsonl
 from sigmapca_cli.runs.provenance import environment, now, peak_memory
 from sigmapca_cli.runs.read import Run
@@ -59,7 +59,7 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
     The process owns the folder from here on, and `FolderLock` in the same process goes on from that: else
     two processes that found it empty could follow each other. What a run leaves behind that was killed before
     its first run.h5 does not count. Raises InputError when the folder holds anything else, or another process
-    has claimed it.
+    has claimed it (InUse).
     """
     path = Path(folder).expanduser().absolute()
     try:
@@ -68,7 +68,7 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
         lock = FolderLock(path, claim=True).acquire()
         try:
             _refuse_occupied(path)
-        except InputError:
+        except SigmapcaError:
             lock.release()
             raise
     except OSError as error:
@@ -83,7 +83,7 @@ def _refuse_occupied(path: Path) -> None:
 
 def _left_behind(name: str) -> bool:
     asides = name.startswith(".") and name.endswith(".aside")
-    return name.startswith(".owner") or asides or name in (fmt.LOG_FILE, fmt.ERROR_FILE)
+    return name.startswith((".owner", ".beat")) or asides or name in (fmt.LOG_FILE, fmt.ERROR_FILE)
 
 
 def _no_outputs(folder: Path, error: OSError) -> InputError:
@@ -150,8 +150,8 @@ class RunWriter:
         remove_asides(self.folder, (fmt.RUN_FILE, fmt.METRICS_FILE, fmt.CHECKPOINT_FILE))
         if resume_step is not None:
             self._resume(resume_step)
-        elif self.metrics_path.exists():
-            replace_file(self.metrics_path, b"")
+        else:
+            self.metrics_path.unlink(missing_ok=True)
         self.snapshot()  # from its first moment a run is found, with its configuration
 
     def _resume(self, step: int) -> None:
@@ -253,9 +253,8 @@ class RunWriter:
         if kind is None or self.attrs["status"] != fmt.RUNNING:
             return
         stopped = issubclass(kind, KeyboardInterrupt | SystemExit | Stopped)
-        with contextlib.suppress(
-            RunFailed
-        ):  # the disk may be the reason we are here: let the first error show
+        # The disk may be the reason we are here, or another owner: let the first error show.
+        with contextlib.suppress(RunFailed, InUse):
             self.finish(
                 status=fmt.INTERRUPTED if stopped else fmt.FAILED,
                 attrs={"error": f"{kind.__name__}: {error}"[:2000]},
@@ -302,5 +301,5 @@ def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) ->
         return summary_text(file)
 
     if Run.open(file_path).status == fmt.RUNNING:
-        raise InputError(f"{file_path}: the run is still going on; evaluate it when it has ended")
+        raise InUse(f"{file_path}: the run is still going on; evaluate it when it has ended")
     edit(file_path, change)

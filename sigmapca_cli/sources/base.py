@@ -253,6 +253,15 @@ class Source(ABC):
         scaled = options.standardise == "feature" or options.whiten != "none"
         return scaled and options.scale_input == 1.0
 
+    def centred(self) -> "Source":
+        """Return the same rows less their mean; itself where they are centred already."""
+        if not self._offset.any():
+            return self
+        other = copy.copy(self)
+        other.mean = self._data_mean
+        other._prepare_apply()
+        return other
+
     def divided(self, unit: float) -> "Source":
         """The same data with every row divided by one number; itself where that is 1."""
         if unit == 1.0:

@@ -1,11 +1,12 @@
 """The typed schema of the `data` group: one flat dataclass for every kind of source, its ranges checked."""
 
 import codecs
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from sigmapca_cli.checks import choice, in_range
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.text import is_finite, shown
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "standardise": ("feature", "none"),
@@ -77,23 +78,23 @@ YOUNGER_DATA: dict[str, Any] = {
     "whiten_rank": None,
     "centre": True,
 }
-# Field: (least allowed, most allowed); None is unbounded. Optional fields may also be null.
-RANGES: dict[str, tuple[float | None, float | None]] = {
-    "n": (2, None),
+# Field: (least allowed, most allowed). Optional fields may also be null.
+RANGES: dict[str, tuple[float, float]] = {
+    "n": (2, math.inf),
     "seed": (0, 2**32 - 1),
-    "epsilon": (0, None),
-    "patch": (0, None),
-    "stride": (1, None),
-    "images": (1, None),
-    "p": (1, None),
-    "k": (1, None),
-    "group": (1, None),
-    "noise": (0, None),
-    "duration": (1e-9, None),
+    "epsilon": (0, math.inf),
+    "patch": (0, math.inf),
+    "stride": (1, math.inf),
+    "images": (1, math.inf),
+    "p": (1, math.inf),
+    "k": (1, math.inf),
+    "group": (1, math.inf),
+    "noise": (0, math.inf),
+    "duration": (1e-9, math.inf),
     "angle": (-360, 360),
     "clip": (0, 0.499999),
-    "max_pixels": (1, None),
-    "whiten_rank": (1, None),
+    "max_pixels": (1, math.inf),
+    "whiten_rank": (1, math.inf),
 }
 
 
@@ -166,16 +167,14 @@ class DataConfig:
         for field, allowed in CHOICES.items():
             if field == "standardise" and self.standardise is None:
                 continue
-            if getattr(self, field) not in allowed:
-                raise InputError(f"data.{field}={getattr(self, field)}: choose one of {', '.join(allowed)}")
+            choice(f"data.{field}", getattr(self, field), allowed)
         for field, (low, high) in RANGES.items():
-            _check_range(field, getattr(self, field), low, high)
+            in_range(f"data.{field}", getattr(self, field), low, high)
         if self.whiten_rank is not None and self.whiten == "none":
             raise InputError(
                 f"data.whiten_rank={self.whiten_rank}: set data.whiten=zca or data.whiten=pca with it"
             )
-        if not is_finite(self.scale_input) or self.scale_input <= 0:
-            raise InputError(f"data.scale_input={self.scale_input}: give a finite number above 0")
+        in_range("data.scale_input", self.scale_input, 0, open_low=True)
         self.delimiter = _delimiter(self.delimiter)
         if self.encoding is not None:
             _check_encoding(self.encoding)
@@ -225,14 +224,3 @@ def _check_encoding(name: str) -> None:
             raise LookupError
     except (LookupError, ValueError):
         raise InputError(f"data.encoding={name}: no such encoding; try utf-8, cp1252 or utf-16") from None
-
-
-def _check_range(field: str, value: float | None, low: float | None, high: float | None) -> None:
-    if value is None:
-        return
-    if not is_finite(value):
-        raise InputError(f"data.{field}={shown(value)}: give a finite number")
-    if low is not None and value < low:
-        raise InputError(f"data.{field}={value}: give at least {low:g}")
-    if high is not None and value > high:
-        raise InputError(f"data.{field}={value}: give at most {high:g}")

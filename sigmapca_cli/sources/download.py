@@ -60,7 +60,7 @@ def _receive(url: str, part: Path, timeout: float, progress: Progress | None) ->
             if response.status != 206:
                 have = 0  # the server sends the whole file: start again
             length = response.headers.get("Content-Length")
-            total = None if length is None else have + int(length)
+            total = have + int(length) if length and length.strip().isdigit() else None
             with part.open("ab" if have else "wb") as file:
                 while chunk := response.read(CHUNK):
                     file.write(chunk)

@@ -7,7 +7,7 @@ against the curvature, way by way (`curvature`), which depends on no learning ra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -82,6 +82,7 @@ def assess(
     """
     count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
+    method, source = about_the_mean(method, source)
     parts = grouped(source.n, count, groups)
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
@@ -91,6 +92,16 @@ def assess(
         ]
     # Of all layers the larger angle of each component, and the ways of all.
     return reduce(larger_of, found)
+
+
+def about_the_mean(method: Any, source: Source) -> tuple[Any, Source]:
+    """Return the method and the rows as the field needs them: centred, but for losses that take the mean themselves."""
+    model = getattr(method, "model", None)
+    if model is None or not hasattr(model, "centring"):
+        return method, source.centred()
+    if model.mean == "ema":
+        method = replace(method, model=replace(model, mean="batch"))
+    return method, source.centred() if model.centring in ("batch", "data") else source
 
 
 def grouped(n: int, count: int, groups: int) -> list[np.ndarray]:

@@ -98,7 +98,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
     os.kill(first.pid, signal.SIGSTOP)
     refused, _ = second.communicate(timeout=120)
     os.kill(first.pid, signal.SIGCONT)
-    assert second.returncode == 2 and f"in use by process {first.pid}" in refused
+    assert second.returncode == 75 and f"in use by process {first.pid}" in refused
     assert len(refused.strip().splitlines()) == 1
     first.terminate()
     words, _ = first.communicate(timeout=60)

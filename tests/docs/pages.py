@@ -44,7 +44,7 @@ def copied_conf(folder: Path, patch: pytest.MonkeyPatch) -> Path:
 def train(*overrides: str) -> Run:
     """Return the finished run of `sigmapca train OVERRIDES`, made in this process."""
     register()
-    with initialize_config_dir(str(conf_files.conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_files.conf_folder()), **conf_files.hydra_base()):
         return Run.open(run(job_of(compose("config", [*overrides, "threads=1"]))))
 
 

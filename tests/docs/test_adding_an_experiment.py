@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from pages import battery, blocks_of, copied_conf, first_test, lines_of, unformatted
 
-from sigmapca_cli.reproduce import command, document, page, points, registry
+from sigmapca_cli.reproduce import command, page, points, registry, stored
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.results import Results
 
@@ -47,8 +47,8 @@ def test_the_page_s_experiment_is_judged_and_fails_where_its_claim_is_false(adde
     assert "2 of 2 claims held" in said and "1 of 2 claims held" in said
     assert (root / added.name / "figure.png").read_bytes()[:4] == b"\x89PNG"
     assert added.title in page.write_page(root).read_text("utf-8")
-    document.write_docs(root, tmp_path / "reproduction.md")
-    assert added.name not in (tmp_path / "reproduction.md").read_text("utf-8")
+    stored.store(root, tmp_path / "reproduction.json")
+    assert json.loads((tmp_path / "reproduction.json").read_text("utf-8"))["reports"] == {}
 
 
 def test_it_passes_the_tests_of_all_experiments(added):

@@ -15,12 +15,12 @@ from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter
 
-SIZE = 1024 * 1024
+SIZE = 4 * 1024 * 1024
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """A file system of four megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(disk)]

@@ -10,8 +10,9 @@ from pathlib import Path
 sys.path.insert(0, os.path.dirname(__file__))
 from processes import race, torture
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.lock import FolderLock, myself
+from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.owner import myself
 from sigmapca_cli.runs.write import claim_folder, create_run_folder
 
 
@@ -34,7 +35,7 @@ def take(folder: Path) -> str:
     try:
         FolderLock(folder).acquire()
         return "won"
-    except InputError as error:
+    except SigmapcaError as error:
         assert "in use by process" in str(error)
         return "refused"
 
@@ -62,7 +63,7 @@ def test_a_race_for_one_named_folder_has_one_winner(tmp_path: Path) -> None:
             with FolderLock(claim_folder(folder)):
                 (folder / "run.h5").touch()
             return "won"
-        except InputError:
+        except SigmapcaError:
             return "refused"
 
     for index in range(torture(5)):
@@ -82,7 +83,7 @@ def test_owners_that_come_and_go_never_overlap(tmp_path: Path) -> None:
                     os.close(os.open(tmp_path / "inside", os.O_CREAT | os.O_EXCL))
                     os.unlink(tmp_path / "inside")
                     entered += 1
-            except InputError:
+            except SigmapcaError:
                 time.sleep(0.001)
         return str(entered)
 

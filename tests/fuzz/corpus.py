@@ -156,11 +156,11 @@ def composed(*overrides: str):
     """The configuration that the command line would compose."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.conf_files import conf_folder
+    from sigmapca_cli.conf_files import conf_folder, hydra_base
     from sigmapca_cli.config import register
 
     register()
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    with initialize_config_dir(str(conf_folder()), **hydra_base()):
         return compose("config", list(overrides))
 
 

@@ -25,10 +25,11 @@ from sigmapca_cli.cli.rerun import rerun
 from sigmapca_cli.cli.runs import listed, table_lines
 from sigmapca_cli.cli.stored import resume
 from sigmapca_cli.cli.streams import Escaped
-from sigmapca_cli.cli.sweeps import note, refuse_links_in
+from sigmapca_cli.cli.sweeps import refuse_links_in
 from sigmapca_cli.cli.targets import refuse_code
 from sigmapca_cli.errors import InputError, SigmapcaError
 from sigmapca_cli.job import job_of
+from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcome, table
 from sigmapca_cli.launchers.snapshot import snapshot
 from sigmapca_cli.runs import checkpoint as checkpoints
@@ -55,7 +56,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
     from processes import die_at_line, end_of, spawn
 
-    from sigmapca_cli.runner.lifecycle import run
+    from sigmapca_cli.runner.run import run
 
     for lines in range(600, 6000, 200):
         folder = tmp_path_factory.mktemp("stranger") / "run"
@@ -116,7 +117,7 @@ def everything(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "outcome", lambda: outcome(folder)
     yield "report", lambda: write_report([str(folder)], folder / "report.html")
     yield "plot", lambda: plot_run(open_run(str(folder)), folder / "figures", ["filters"])
-    yield "note", lambda: note(folder, "failed", [])
+    yield "note", lambda: note(folder, "failed", [], 1)
     yield "evaluate", lambda: write_evaluation(folder, {"mcc": 1.0})
     yield "resume", lambda: resume(str(folder), [])
     yield "rerun", lambda: rerun(str(folder), [f"outputs={folder.parent / 'outputs'}"])

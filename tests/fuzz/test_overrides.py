@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigmapca_cli.cli.completion import candidates
-from sigmapca_cli.cli.job import guarded, run_job
+from sigmapca_cli.cli.guard import guarded
+from sigmapca_cli.cli.job import run_job
 from sigmapca_cli.config import known_keys
 from sigmapca_cli.errors import SigmapcaError
 

@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from scipy.optimize import linear_sum_assignment
 
 from sigmapca_cli import config
+from sigmapca_cli.conf_files import hydra_base
 from sigmapca_cli.methods import build
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.schedule import rate_factor
@@ -29,7 +30,7 @@ def composed(model, *overrides):
 def _composed(model, *overrides):
     config.register()
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    with initialize_config_dir(str(CONF), **hydra_base()):
         return OmegaConf.to_object(compose("config", overrides=[f"model={model}", *overrides]))
 
 

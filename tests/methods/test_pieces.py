@@ -196,13 +196,13 @@ def test_regularisers_of_a_model_are_replaced_not_merged():
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: NonlinearityConfig(a=-1.0), "above 0"),
-        (lambda: NonlinearityConfig(a=float("nan")), "above 0"),
+        (lambda: NonlinearityConfig(a=-1.0), "> 0, or auto"),
+        (lambda: NonlinearityConfig(a=float("nan")), "> 0, or auto"),
         (lambda: NonlinearityConfig(name="tahn"), "did you mean tanh"),
-        (lambda: SigmaConfig(momentum=1.5), "between 0 and 1"),
-        (lambda: SigmaConfig(l2=float("inf")), "between"),
+        (lambda: SigmaConfig(momentum=1.5), "≥ 0 and ≤ 1"),
+        (lambda: SigmaConfig(l2=float("inf")), "finite number ≥ 0"),
         (lambda: OrderingConfig(rho=1.0), "between 0 and 1"),
-        (lambda: ModelConfig(lambda_min=0.0), "between"),
+        (lambda: ModelConfig(lambda_min=0.0), "≥ 1e-06 and ≤ 1"),
         (lambda: ModelConfig(beta="input_nrm"), "finite"),
     ],
 )

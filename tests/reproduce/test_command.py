@@ -28,4 +28,4 @@ def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):
 
 def test_the_list_names_all(tmp_path):
     done = call("--list", cwd=tmp_path)
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 19
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 20

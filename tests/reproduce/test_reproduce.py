@@ -18,6 +18,7 @@ from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
+from sigmapca_cli.reproduce.verdicts import read_reports
 from sigmapca_cli.reproduce.work import plan, tasks, units
 from sigmapca_cli.runs.read import Run
 
@@ -67,12 +68,11 @@ def test_the_page_holds_every_claim_and_needs_no_other_file(finished):
     assert text.count('src="data:image/png;base64,') == 1
 
 
-def test_the_document_escapes_bars_and_counts(finished, tmp_path):
-    document.write_docs(finished[0] / "reproduce", tmp_path / "docs" / "reproduction.md")
-    text = (tmp_path / "docs" / "reproduction.md").read_text()
+def test_the_document_escapes_bars_and_counts(finished):
+    text = document.markdown(read_reports(finished[0] / "reproduce", ["points-uniform"]))
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows and all(line.replace("\\|", "").count("|") == 6 for line in rows)
-    assert "of 6 held in 1 experiments" in text and "2 seeds)" in text
+    assert "of 6 held" in text and "in 1 experiments" in text and "2 seeds)" in text
 
 
 def test_runs_that_fail_are_told_and_end_nothing(tmp_path, monkeypatch):
@@ -247,8 +247,7 @@ def test_the_overview_marks_what_is_open_and_what_is_quick():
 
 def test_both_pages_say_where_newton_did_not_converge(solved, tmp_path):
     text = page.write_page(solved).read_text()
-    document.write_docs(solved, tmp_path / "docs.md")
-    for found in (text, (tmp_path / "docs.md").read_text()):
+    for found in (text, document.markdown(read_reports(solved, list(EXPERIMENTS)))):
         assert "signals-non-orthogonal nonlinear, signals-non-orthogonal lica" in found
         assert "It solved 7 of 11 runs" in found and "not converge on lica" in found
 

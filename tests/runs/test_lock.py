@@ -4,14 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import process_start
-from sigmapca_cli.runs.lock import FolderLock, Owner, is_owned, myself, read_owner
+from sigmapca_cli.runs.lease import beat_file, heart
+from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned, read_owner
+from sigmapca_cli.runs.owner import Owner, myself
+from sigmapca_cli.runs.sidecars import append
 
 
 def leave(folder: Path, owner: Owner, number: int = 1) -> None:
@@ -20,9 +26,10 @@ def leave(folder: Path, owner: Owner, number: int = 1) -> None:
 
 def test_second_owner_is_refused_until_release(tmp_path: Path) -> None:
     first = FolderLock(tmp_path).acquire()
-    with pytest.raises(InputError, match=f"in use by process {os.getpid()}") as error:
+    with pytest.raises(InUse, match=f"in use by process {os.getpid()}") as error:
         FolderLock(tmp_path).acquire()
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+    assert error.value.exit_status == 75
     first.release()
     first.release()
     assert not is_owned(tmp_path)
@@ -54,8 +61,6 @@ def test_a_dead_owner_gives_way(tmp_path: Path) -> None:
 def test_a_reused_process_number_is_not_believed(tmp_path: Path) -> None:
     leave(tmp_path, replace(myself(), started="1"))
     assert not is_owned(tmp_path)
-    leave(tmp_path, replace(myself(), boot="an earlier start of this machine"))
-    assert not is_owned(tmp_path)
     leave(tmp_path, myself())
     assert is_owned(tmp_path)
 
@@ -69,10 +74,85 @@ def test_a_zombie_is_dead() -> None:
     child.wait()
 
 
-def test_an_owner_elsewhere_is_assumed_alive_until_its_file_is_removed(tmp_path: Path) -> None:
-    leave(tmp_path, replace(myself(), host="another-host"))
+@pytest.mark.parametrize("place", [{"boot": "another machine"}, {"space": "pid:[1] time:[1]"}])
+def test_an_owner_elsewhere_goes_by_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: dict
+) -> None:
+    """Its host name, which may be ours, says nothing; one that gives signs of life keeps the folder."""
+    monkeypatch.setenv("SIGMAPCA_LEASE", "1")
+    elsewhere = replace(myself(), **place)
+    leave(tmp_path, elsewhere)
+    heart.start(beat_file(tmp_path, 1), elsewhere.lease)
     assert is_owned(tmp_path)
-    with pytest.raises(InputError, match=r"another-host; if that is gone, remove .*/\.owner\.\*"):
+    with pytest.raises(InUse, match="in use by process"):
+        FolderLock(tmp_path).acquire()
+    heart.stop(beat_file(tmp_path, 1))
+    assert not is_owned(tmp_path)
+    began = time.monotonic()
+    with FolderLock(tmp_path):
+        assert time.monotonic() - began >= 1, "for the time of its lease it may still live"
+    leave(tmp_path, replace(elsewhere, claim=True), 3)
+    began = time.monotonic()
+    with FolderLock(tmp_path):
+        assert time.monotonic() - began < 0.5, "the same owner is not waited for in every folder of a sweep"
+
+
+def test_a_clock_that_is_wrong_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner's clock is ten years late: whether its time changes is what counts."""
+    monkeypatch.setenv("SIGMAPCA_LEASE", "2")
+    leave(tmp_path, replace(myself(), boot="a machine with another clock"))
+    beat = beat_file(tmp_path, 1)
+    beat.touch()
+    stop = threading.Event()
+
+    def late() -> None:
+        seconds = 0
+        while not stop.wait(0.3):
+            seconds += 1
+            os.utime(beat, (1e9 + seconds, 1e9 + seconds))
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    try:
+        with pytest.raises(InUse):
+            FolderLock(tmp_path).acquire()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_lease_that_claims_to_last_for_ever_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sigmapca_cli.runs import lease
+
+    monkeypatch.setattr(lease, "LONGEST_LEASE", 0.5)
+    leave(tmp_path, replace(myself(), boot="elsewhere", lease=1e9))
+    FolderLock(tmp_path).acquire().release()
+
+
+def test_who_has_lost_a_folder_writes_nothing_more(tmp_path: Path) -> None:
+    with FolderLock(tmp_path):
+        replace_file(tmp_path / "run.h5", b"mine")
+        append(tmp_path / "metrics.jsonl", b"mine")
+        leave(tmp_path, replace(myself(), boot="elsewhere"), 2)
+        for write in (
+            lambda: replace_file(tmp_path / "run.h5", b"late"),
+            lambda: append(tmp_path / "metrics.jsonl", b"late"),
+        ):
+            with pytest.raises(InUse, match="taken over by process"):
+                write()
+    assert (tmp_path / "run.h5").read_bytes() == (tmp_path / "metrics.jsonl").read_bytes() == b"mine"
+    assert read_owner(tmp_path) == replace(myself(), boot="elsewhere"), "its own release frees nothing"
+    assert not list(tmp_path.glob("*.aside"))
+
+
+def test_an_owner_of_an_older_version_elsewhere_is_assumed_alive_until_its_file_is_removed(
+    tmp_path: Path,
+) -> None:
+    leave(tmp_path, replace(myself(), host="another-host", space="", lease=0.0))
+    assert is_owned(tmp_path)
+    with pytest.raises(InUse, match=r"another-host; if that is gone, remove .*/\.owner\.\*"):
         FolderLock(tmp_path).acquire()
     (tmp_path / ".owner.1").unlink()
     with FolderLock(tmp_path):
@@ -85,13 +165,14 @@ def test_an_owner_elsewhere_is_assumed_alive_until_its_file_is_removed(tmp_path:
 def test_a_requeued_slurm_job_takes_its_folder_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, restarts: int, wins: bool
 ) -> None:
-    leave(tmp_path, replace(myself(), host="another-host", slurm_job_id="7" if job else ""))
+    old = {"space": "", "lease": 0.0}
+    leave(tmp_path, replace(myself(), host="another-host", slurm_job_id="7" if job else "", **old))
     monkeypatch.setenv("SLURM_JOB_ID", job)
     monkeypatch.setenv("SLURM_RESTART_COUNT", str(restarts))
     if wins:
         FolderLock(tmp_path).acquire().release()
     else:
-        with pytest.raises(InputError):
+        with pytest.raises(InUse):
             FolderLock(tmp_path).acquire()
 
 

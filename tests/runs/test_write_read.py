@@ -17,7 +17,7 @@ import xarray
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import NOTE
-from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.runs.lock import FolderLock, InUse
 from sigmapca_cli.runs.provenance import git_commit
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import (
@@ -198,7 +198,7 @@ def test_status_follows_the_owner(tmp_path: Path) -> None:
         run = Run.open(tmp_path)
         assert run.status == fmt.RUNNING
         assert run.metrics["loss"].tolist() == [0.5]  # live, before run.h5 has it
-        with pytest.raises(InputError, match="still going on"):
+        with pytest.raises(InUse, match="still going on"):
             write_evaluation(tmp_path, {"mcc": 1.0})
     assert Run.open(tmp_path).status == fmt.INTERRUPTED
     (tmp_path / fmt.CHECKPOINT_FILE).touch()
@@ -378,7 +378,7 @@ def test_folders_are_never_shared_nor_reused(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     claimed = claim_folder(tmp_path / "mine")
     with FolderLock(claimed):  # the claim passes on to the same process
-        with pytest.raises(InputError, match="in use"):
+        with pytest.raises(InUse, match="in use"):
             claim_folder(claimed)
         (claimed / "something").touch()
     with pytest.raises(InputError, match="not empty"):

@@ -8,7 +8,7 @@ import yaml
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
-from sigmapca_cli.sources.config import KINDS, DataConfig, as_stored
+from sigmapca_cli.sources.config import KINDS, YOUNGER_DATA, DataConfig, as_stored
 from sigmapca_cli.sources.preparing import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
@@ -26,7 +26,7 @@ def test_every_yaml_is_a_valid_data_group(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_yaml_holds_every_field_its_builder_reads(name, shared_data, tmp_path):
-    """Built from an object with the fields of the YAML and no other: a missing one is an AttributeError."""
+    """A newcomer sees there what the data depend on; what is younger than the format may be left out."""
     given = dict(FILES[name])
     places = {"cifar10": "cifar-10-batches-py", "mnist": "mnist"}
     if name in places:
@@ -49,19 +49,30 @@ def test_every_yaml_holds_every_field_its_builder_reads(name, shared_data, tmp_p
     if name == "cifar100":
         (tmp_path / "train.bin").write_bytes(bytes(range(200)) * 30 + bytes(148))
         given.update(path=str(tmp_path))
-    source = build(type("Node", (), given))
+    read = set()
+
+    class Watched(DataConfig):
+        def __getattribute__(self, key):
+            read.add(key)
+            return super().__getattribute__(key)
+
+    cfg = Watched(**given)
+    read.clear()
+    source = build(cfg)
     assert source.name == name and source.n >= 2 and len(source.hash) == 64
+    known = {field.name for field in fields(DataConfig)}
+    assert read & known <= {*given, *YOUNGER_DATA, "recognise", "path"}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"half": "both"}, r"data\.half=both: choose one of all, even, odd"),
-        ({"n": 1}, r"data\.n=1: give at least 2"),
-        ({"epsilon": -1.0}, r"data\.epsilon=-1\.0: give at least 0"),
+        ({"n": 1}, r"data\.n=1: must be a finite number ≥ 2"),
+        ({"epsilon": -1.0}, r"data\.epsilon=-1: must be a finite number ≥ 0"),
         ({"noise": float("nan")}, "finite"),
-        ({"scale_input": 0.0}, r"scale_input=0\.0: give a finite number above 0"),
-        ({"stride": 0}, "at least 1"),
+        ({"scale_input": 0.0}, r"scale_input=0: must be a finite number > 0"),
+        ({"stride": 0}, "finite number ≥ 1"),
     ],
 )
 def test_ranges_and_choices(change, message):

@@ -185,3 +185,21 @@ def test_sigma_of_a_batch_is_that_of_all_rows_in_the_measure():
     start = (*DATA, "data.n=256", "steps=30")
     batch, data = (judged(*start, rule) for rule in ("sigma=batch", "sigma=data"))
     assert not batch.converged(0.1, strict=True) and not data.converged(0.1, strict=True)
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("model.mean=ema", "sigma.momentum=0.9"), ("model.centring=noncentred",)], ids=str
+)
+def test_data_that_keep_their_mean_are_trained_and_found_to_have_converged(train, tmp_path, overrides):
+    """Measured about the mean: about zero every component would seem to have radians to go."""
+    random = np.random.default_rng(0)
+    E = np.linalg.qr(random.normal(size=(16, 4)))[0]
+    s = random.laplace(size=(20_000, 4)) / np.sqrt(2) * [3, 3, 2, 2]
+    x = s @ E.T + 0.05 * random.normal(size=(20_000, 16)) + E @ [20, -10, 5, 8]
+    np.save(tmp_path / "x.npy", x.astype(np.float32))
+    run = train(
+        "data=array", f"data.path={tmp_path / 'x.npy'}", "data.centre=false", "k=4", "steps=2000", *overrides
+    )
+    assert np.abs(run.filters.T @ E).max(0).min() > 0.99
+    assert run.evaluation["angle"] < 0.2
+    np.testing.assert_array_equal(run.array("mean"), 0)

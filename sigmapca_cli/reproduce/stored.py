@@ -1,0 +1,149 @@
+"""The results that the pages of docs/ quote, as files of the repository; and the pages made from them.
+
+`reproduce --write-docs` writes docs/results/reproduction.json from outputs/reproduce, and from all files of
+docs/results the pages: docs/reproduction.md, and docs/NAME.md of every docs/templates/NAME.md, whose {{…}} are numbers
+of these files.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.reproduce import document
+from sigmapca_cli.reproduce.judge import state
+from sigmapca_cli.reproduce.registry import ORDER
+from sigmapca_cli.reproduce.summary import Reports, counts, number, share, spread
+from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports, write
+
+Stored = dict[str, Any]
+QUOTED = (
+    "loss",
+    "negentropy_mean",
+    "kurtosis_mean",
+    "explained_variance",
+    "orthogonality_error",
+    "mcc",
+    "sigma_first",
+)
+PLACE = re.compile(r"\{\{(.+?)\}\}")
+
+
+def store(root: Path, path: Path) -> None:
+    """Write the verdicts below `root`, and the quoted numbers of every run, into one JSON file."""
+    reports = read_reports(root, list(ORDER))
+    stored = {f"{name}/{way}": report for (name, way), report in reports.items()}
+    numbers = {key: numbers_of(folder_of(root, *key.split("/"))) for key in stored}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = {
+        "command": "sigmapca reproduce --all --recipe both --write-docs",
+        "reports": stored,
+        "numbers": numbers,
+    }
+    write(path, json.dumps(text, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def numbers_of(folder: Path) -> dict[str, dict[str, float]]:
+    """Return {run: {metric: value}} of numbers.csv."""
+    with (folder / "numbers.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {row["panel"]: {name: float(row[name]) for name in QUOTED if row.get(name)} for row in rows}
+
+
+def reports_of(stored: Stored) -> Reports:
+    """Return the reports of a stored file, by (experiment, way)."""
+    found = {tuple(key.rsplit("/", 1)): report for key, report in stored["reports"].items()}
+    return {(name, way): found[name, way] for name in ORDER for way in WAYS if (name, way) in found}
+
+
+def pages(docs: Path) -> dict[Path, str]:
+    """Return every page that is made from the results, with the text that it should have."""
+    results = {
+        path.stem: json.loads(path.read_text("utf-8")) for path in sorted((docs / "results").glob("*.json"))
+    }
+    made = {docs / "reproduction.md": document.markdown(reports_of(results["reproduction"]))}
+    for template in sorted((docs / "templates").glob("*.md")):
+        made[docs / template.name] = render(template.read_text("utf-8"), results)
+    return made
+
+
+def write_docs(root: Path, docs: Path) -> list[Path]:
+    """Store the results and write all pages made from them."""
+    store(root, docs / "results" / "reproduction.json")
+    made = pages(docs)
+    for path, text in made.items():
+        write(path, text)
+    return list(made)
+
+
+def render(template: str, results: dict[str, Any]) -> str:
+    """Return a template with its places filled.
+
+    {{claim WAY EXPERIMENT | words of the claim | FIELD}}: FIELD is value, low, high, least, greatest, state, spread or
+    also. {{run WAY EXPERIMENT PANEL METRIC}}: the mean over the seeds. {{held WAY}}, {{ours WAY}}: how many claims
+    held. {{ordering}}: the table of docs/results/ordering.json. {{results FILE | KEY | KEY …}}: anything else. Raises
+    InputError for a place that no result fills.
+    """
+    return PLACE.sub(lambda match: fill(match.group(1).strip(), results), template)
+
+
+def fill(words: str, results: dict[str, Any]) -> str:
+    """Return the text of one place."""
+    kind, _, rest = words.partition(" ")
+    stored = results["reproduction"]
+    try:
+        if kind == "claim":
+            return claim(stored, *(part.strip() for part in rest.split(" | ")))
+        if kind == "run":
+            return run_mean(stored, *rest.split(" "))
+        if kind in ("held", "ours"):
+            return share(counts(reports_of(stored), rest, own=kind == "ours"))
+        if kind == "ordering":
+            return ordering(results["ordering"])
+        if kind == "results":
+            found: Any = results
+            for key in rest.split(" | "):
+                found = found[int(key)] if isinstance(found, list) else found[key]
+            return str(found)
+    except (KeyError, ValueError, TypeError, IndexError) as problem:
+        raise InputError(f"{{{{{words}}}}}: no such result ({problem})") from None
+    raise InputError(f"{{{{{words}}}}}: begin with claim, run, held, ours, ordering or results")
+
+
+def claim(stored: Stored, where: str, words: str, field: str) -> str:
+    """Return a field of the one verdict whose claim has these words in it."""
+    way, experiment = where.split(" ")
+    found = [v for v in stored["reports"][f"{experiment}/{way}"]["verdicts"] if words in v["claim"]]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} claims with these words")
+    verdict = found[0]
+    if field in ("least", "greatest"):
+        return number((min if field == "least" else max)(verdict["values"]))
+    if field == "also":
+        return number(verdict["also"]["value"])
+    if field in ("state", "spread"):
+        return state(verdict) if field == "state" else spread(verdict)
+    return number(verdict[field])
+
+
+def ordering(stored: Stored) -> str:
+    """Return the table of the methods that are meant to order by index: from how many random starts they did."""
+    seeds = stored["seeds"]
+    rows = [
+        [f"`{name}`", *(f"{row[optimizer]['ordered']} of {seeds}" for optimizer in ("adam", "sgd"))]
+        for name, row in stored["methods"].items()
+    ]
+    return document.table(["method", "Adam", "SGD"], rows)
+
+
+def run_mean(stored: Stored, way: str, experiment: str, panel: str, metric: str) -> str:
+    """Return the mean of a metric over the seeds of a panel."""
+    runs = stored["numbers"][f"{experiment}/{way}"]
+    values = [row[metric] for name, row in runs.items() if name.partition("@")[0] == panel]
+    return number(float(np.mean(values))) if values else number(runs[panel][metric])
