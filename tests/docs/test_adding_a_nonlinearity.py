@@ -80,7 +80,7 @@ def test_the_solver_and_training_agree_and_a_counts(added):
 
 
 def test_without_its_file_the_name_is_refused_and_without_its_score_the_solver(added, monkeypatch):
-    with pytest.raises(InputError, match="nonlinearity=arctann: .*did you mean arctan"):
+    with pytest.raises(InputError, match=r"nonlinearity=arctann: .*did you mean arctan"):
         config.NonlinearityConfig("arctann")
     monkeypatch.delitem(scores.SCORES, ("arctan", "true"))
     with pytest.raises(InputError, match="no score for nonlinearity=arctan"):
