@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test quick torture fuzz bench pictures clean
+.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -32,6 +32,23 @@ quick: $(READY)  ## the checks that take a minute: ruff, import contracts, the t
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -m quick
 
+lowest:  ## the tests of runs and commands with the lowest versions that are allowed
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints.txt torch
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[cluster]' \
+		pytest hypothesis pandas pyarrow xarray h5netcdf safetensors
+	.venv-lowest/bin/python -m pytest tests/runs tests/launchers tests/test_sklearn.py tests/cli/test_one_line.py \
+		tests/cli/test_errors.py tests/fuzz/test_overrides.py
+
+hydra-next:  ## sweeps and launchers with Hydra 1.4
+	$(PYTHON) -m venv .venv-hydra
+	.venv-hydra/bin/python -m pip install --quiet --constraint constraints.txt torch
+	.venv-hydra/bin/python -m pip install --quiet --pre --editable '.[ray]' 'hydra-core>=1.4.0rc3' \
+		'hydra-submitit-launcher>=1.4.0rc3' 'hydra-joblib-launcher>=1.4.0rc3' 'hydra-ray-launcher>=1.4.0rc3' \
+		pytest hypothesis
+	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_errors.py \
+		tests/cli/test_one_line.py tests/fuzz/test_overrides.py
+
 torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
 	SIGMAPCA_TORTURE=200 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
 
@@ -50,4 +67,4 @@ pictures: $(READY)  ## the pictures in README.md and docs/
 	$(BIN)/python docs/pictures/identifiability.py
 
 clean:  ## remove the environment and caches; runs and data stay
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-hydra build dist .mypy_cache .pytest_cache .ruff_cache

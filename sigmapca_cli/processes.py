@@ -37,16 +37,16 @@ def process_start(pid: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Place:
-    """This process among `world` that share one run: its number, and its number on this machine."""
+class WorkerInfo:
+    """This rank among `world` processes of one run: its number, and its number on this machine."""
 
     rank: int
     world: int
     local: int
 
 
-def place() -> Place | None:
-    """Where `torchrun` or `srun` has put this process; None for a process of its own.
+def distributed_env() -> WorkerInfo | None:
+    """Return what `torchrun` or `srun` says of this process; None for a process that runs alone.
 
     torchrun sets RANK and WORLD_SIZE. The tasks of one `srun` count as one run only where MASTER_ADDR is set, as
     PyTorch wants it: else every task is a run of its own, as in `srun -n 4 sh -c 'sigmapca train seed=$SLURM_PROCID'`.
@@ -64,40 +64,41 @@ def place() -> Place | None:
             f"or unset {names[1]} for one process"
         )
     rank, world, local = (int(text or 0) for text in texts)
-    return Place(rank, world, local)
+    return WorkerInfo(rank, world, local)
 
 
 def refuse_several(what: str, instead: str) -> None:
-    """Refuse in one line what one process does alone; `instead` says what to do."""
-    here = place()
+    """Raise InputError in a run over several processes: `what` is done by one process; `instead` says what to do."""
+    here = distributed_env()
     if here is not None:
         raise InputError(f"{what} is not spread over {here.world} processes; {instead}")
 
 
 def available_threads() -> int:
-    """Cores this process may use, or what OMP_NUM_THREADS allows."""
+    """Return the number of cores that this process may use, or OMP_NUM_THREADS."""
     named = os.environ.get("OMP_NUM_THREADS", "")
     return int(named) if named.isdigit() and int(named) > 0 else cores()
 
 
 def pick_threads(asked: int | None, work: int) -> int:
-    """Threads for a step of `work` multiplications: small steps lose more to waking threads than they gain."""
+    """Return the threads for a step of `work` multiplications. For small steps waking threads costs more than it gains."""
     if asked:
         return asked
     return 1 if work < 20_000_000 else available_threads()
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def may_have_gpu() -> bool:
-    """Whether torch might find a GPU, from what the system shows: asking torch itself takes its import.
+    """Return whether torch might find a GPU, from what the system shows; to ask torch itself means to import it.
 
-    Only a clear no is one: no CUDA device made visible, or on Linux no device node of NVIDIA's or AMD's, or of WSL's.
+    Return False only if there is certainly no GPU: CUDA_VISIBLE_DEVICES is empty, or Linux has no device node of
+    NVIDIA, AMD or WSL.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES", "unset").strip() in ("", "-1"):
         return False
@@ -112,7 +113,7 @@ def may_have_gpu() -> bool:
 
 @contextmanager
 def blas(threads: int) -> Iterator[None]:
-    """NumPy's products on so many threads: their time, and the last bits of their sums, depend on them."""
+    """Limit NumPy's products to so many threads. Their time, and the last bits of their sums, depend on it."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(threads, user_api="blas"):
@@ -120,7 +121,7 @@ def blas(threads: int) -> Iterator[None]:
 
 
 def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
-    """function(item) in the order of the items, on as many threads as there are cores, a few items ahead.
+    """Yield function(item) in the order of the items, on as many threads as there are cores, a few items ahead.
 
     Each thread makes its products alone. The threads of one product wait for each other in a loop: where other
     programs want the same cores that takes ten times as long.

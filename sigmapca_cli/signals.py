@@ -24,7 +24,32 @@ EXIT_STATUS = {
     signal.SIGHUP: RESUMABLE,
     signal.SIGUSR1: RESUMABLE,
     signal.SIGUSR2: RESUMABLE,
+    signal.SIGXCPU: RESUMABLE,  # Grid Engine and LSF: the CPU time is used up
 }
+
+
+# Signals that `stop_now` has raised: a library that is being imported may make another error of one, or none.
+_at_start: list[Stopped] = []
+
+
+def stop_now(number: int, frame: FrameType | None) -> None:
+    """Handle a scheduler's signal where no run is guarded: while modules are loaded, or between two runs."""
+    name = signal.Signals(number).name
+    _at_start.append(Stopped(f"{name} before any step: nothing was begun; the same command again does it"))
+    raise _at_start[-1]
+
+
+def stopped_at_start() -> Stopped | None:
+    """Return the first signal that came while no run was guarded, None where none came."""
+    return _at_start[0] if _at_start else None
+
+
+def stoppable() -> None:
+    """Let a scheduler's signals end the process with 75 from now on; those that are ignored stay ignored."""
+    if threading.current_thread() is threading.main_thread():
+        for number, status in EXIT_STATUS.items():
+            if status == RESUMABLE and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, stop_now)
 
 
 class Guard:
@@ -41,6 +66,8 @@ class Guard:
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Guard":
+        if (problem := stopped_at_start()) is not None:
+            raise problem
         # Only the main thread may set handlers: in a launcher's worker thread there is nothing to guard.
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_STATUS:
@@ -79,7 +106,7 @@ class Guard:
             return
         self.received = number
         handler = self.before.get(number)
-        if callable(handler):
+        if callable(handler) and handler is not stop_now:
             handler(number, frame)
         else:
             raise Stopped(
@@ -101,6 +128,6 @@ class Guard:
         """Return the launcher's own handler of the signal received (submitit requeues in it), to call after saving."""
         number = self.received
         handler = self.before.get(number) if number is not None else None
-        if number is None or not callable(handler) or handler is signal.default_int_handler:
+        if number is None or not callable(handler) or handler in (signal.default_int_handler, stop_now):
             return None
         return lambda: handler(number, None)

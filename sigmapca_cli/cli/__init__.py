@@ -27,7 +27,10 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
         os.environ["SIGMAPCA_DEBUG"] = "1"
+    from sigmapca_cli.signals import stoppable
+
     try:
+        stoppable()
         refuse_no_folder()
         from sigmapca_cli.cli.app import app
         from sigmapca_cli.messages import show_warnings
@@ -69,6 +72,10 @@ def main() -> None:
         )
     except Exception as problem:
         # A fault of ours. It is still one line, with the way to the traceback that a report needs.
+        from sigmapca_cli.signals import stopped_at_start
+
+        if (stopped := stopped_at_start()) is not None:
+            fail(str(stopped), stopped.exit_status)
         if hasattr(problem, "format_message"):
             bad_usage(problem)
         if debug:
@@ -165,10 +172,10 @@ def one_of_several() -> bool:
     import time
 
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.processes import place
+    from sigmapca_cli.processes import distributed_env
 
     try:
-        here = place()
+        here = distributed_env()
     except InputError:
         return False
     if here is None or here.rank == 0:

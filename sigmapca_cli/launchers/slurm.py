@@ -7,6 +7,7 @@ submitit's own watcher prints a warning at every look, and waits for ever for a 
 
 import json
 import logging
+import re
 import shutil
 import subprocess
 import time
@@ -76,7 +77,8 @@ class Launcher(SlurmLauncher):
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
         new: dict[int, str] = {}
         if left:
-            new = self.submit(left, sweep)
+            for part in parts(left, largest_array()):
+                new |= self.submit(part, sweep)
             waiting |= new
         if not self.detach and waiting:
             arrays = sorted({job.split("_")[0] for job in waiting.values()})
@@ -177,6 +179,23 @@ class Launcher(SlurmLauncher):
         register()
         show_warnings()
         return super().__call__(*arguments)
+
+
+def largest_array() -> int:
+    """Return how many jobs SLURM takes as one array (MaxArraySize); 1001, its default, where it does not say."""
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "config"], capture_output=True, text=True, timeout=PATIENCE
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return 1001
+    found = re.search(r"MaxArraySize\s*=\s*(\d+)", done.stdout)
+    return max(1, int(found[1])) if found else 1001
+
+
+def parts(jobs: list[Any], size: int) -> list[list[Any]]:
+    """Return the jobs in lists of at most `size`."""
+    return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 
 
 def restored(state: dict[str, Any]) -> Launcher:

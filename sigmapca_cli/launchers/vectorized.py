@@ -95,9 +95,9 @@ class VectorizedLauncher(Launcher):
                 found.setdefault(key, []).append((number, job, folder_of(config)))
         groups: list[list[Any]] = []
         for members in found.values():
-            from sigmapca_cli.runner.grouped import portions
+            from sigmapca_cli.runner.grouped import chunks_of
 
-            groups += [list(part) for part in portions(members, members[0][1].cfg.k)]
+            groups += [list(part) for part in chunks_of(members, members[0][1].cfg.k)]
         return groups, sorted(alone)
 
     def run_group(self, members: list[Any], guard: Any) -> None:

@@ -98,7 +98,7 @@ def merged(planned: Iterable[Planned]) -> list[Planned]:
 
 def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     """What one process makes in one go: runs of one group, as many as are worth it, or a single run."""
-    from sigmapca_cli.runner.grouped import portions
+    from sigmapca_cli.runner.grouped import chunks_of
 
     groups: dict[str, list[Planned]] = {}
     for number, one in enumerate(merged(planned)):
@@ -106,5 +106,5 @@ def units(planned: Iterable[Planned]) -> list[list[Planned]]:
     found: list[list[Planned]] = []
     for members in groups.values():
         job = members[0].job
-        found += [list(part) for part in portions(members, job.cfg.k)] if job is not None else [members]
+        found += [list(part) for part in chunks_of(members, job.cfg.k)] if job is not None else [members]
     return found

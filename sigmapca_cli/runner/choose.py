@@ -16,7 +16,7 @@ from typing import Any
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
-from sigmapca_cli.processes import available_threads, may_have_gpu, pick_threads, place
+from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
 from sigmapca_cli.sources.base import Source
 
@@ -51,7 +51,7 @@ def uses_numpy(cfg: Config) -> bool:
     """
     return (
         fast_path_applies(cfg)
-        and place() is None
+        and distributed_env() is None
         and (cfg.device == "cpu" or (cfg.device == "auto" and not may_have_gpu()))
     )
 

@@ -22,7 +22,7 @@ from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
 from sigmapca_cli.job import Job
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.method import Method
-from sigmapca_cli.processes import Place, blas, pick_threads
+from sigmapca_cli.processes import WorkerInfo, blas, pick_threads
 from sigmapca_cli.runner.lifecycle import finish_run, open_run
 from sigmapca_cli.runner.stochastic import (
     TrainedRun,
@@ -126,7 +126,7 @@ def copy_into(group: State, values: State, device: torch.device) -> None:
             group[name] = value.to(device)
 
 
-def run(job: Job, here: Place) -> Path:
+def run(job: Job, here: WorkerInfo) -> Path:
     """Train the run of a job as one of several ranks. Return on rank 0 only; the other ranks exit here.
 
     Raise InputError for a method that one process solves at once, and for ranks with different configurations or data;
@@ -145,7 +145,7 @@ def run(job: Job, here: Place) -> Path:
             return lead(job, source, ranks, guard)
 
 
-def checked_method(job: Job, here: Place) -> Method:
+def checked_method(job: Job, here: WorkerInfo) -> Method:
     """Return the method of a job. Raise InputError if it is solved at once: more processes gain nothing then."""
     cfg = job.cfg
     method = methods.build(cfg)
@@ -159,7 +159,7 @@ def checked_method(job: Job, here: Place) -> Method:
     return method
 
 
-def own_device(name: str, here: Place) -> torch.device:
+def own_device(name: str, here: WorkerInfo) -> torch.device:
     """Return the device of this rank: of several GPUs the one of its number on this machine."""
     device = torch_device.pick_device(name)
     if device.type == "cuda" and device.index is None:

@@ -66,7 +66,7 @@ def blur(plain: Any, key: str) -> None:
         plain[name] = "number"
 
 
-def portions(members: Sequence[Any], k: Any) -> list[Sequence[Any]]:
+def chunks_of(members: Sequence[Any], k: Any) -> list[Sequence[Any]]:
     """Cut a group of runs of k components into chunks that are worth one program each."""
     each = max(1, WIDEST // (k if isinstance(k, int) else DEFAULT))  # other words for k need the data
     return [members[i : i + each] for i in range(0, len(members), each)]

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from sigmapca_cli.job import Job
-from sigmapca_cli.processes import place
+from sigmapca_cli.processes import distributed_env
 from sigmapca_cli.runner.choose import load_source
 from sigmapca_cli.runner.lifecycle import finish_run, open_run
 from sigmapca_cli.runner.solve import solve
@@ -21,7 +21,7 @@ def run(job: Job) -> Path:
     Raise InputError for what the configuration or the data get wrong, RunFailed for a run that diverges or that
     strict=true refuses, Stopped after a signal.
     """
-    here = place()
+    here = distributed_env()
     if here is not None:
         from sigmapca_cli.runner import distributed
 

@@ -78,6 +78,28 @@ def torch_version() -> str:
         return ""
 
 
+# Scheduler: the variables that together name its job.
+SCHEDULERS = {
+    "slurm": ("SLURM_JOB_ID",),
+    "pbs": ("PBS_JOBID",),
+    "lsf": ("LSB_JOBID", "LSB_JOBINDEX"),
+    "gridengine": ("JOB_ID", "SGE_TASK_ID"),
+    "": ("SIGMAPCA_JOB_ID",),  # set by hand: HTCondor and Kubernetes hand over what a job asks for
+}
+
+
+def job_id() -> str:
+    """Return `scheduler:id` of the job that this process is part of, "" outside of one."""
+    for scheduler, names in SCHEDULERS.items():
+        if scheduler == "gridengine" and "SGE_ROOT" not in os.environ:
+            continue
+        values = [os.environ.get(name, "") for name in names]
+        if values[0]:
+            parts = [value for value in values if value not in ("", "0", "undefined")]
+            return f"{scheduler}:{'.'.join(parts)}".lstrip(":")
+    return ""
+
+
 def environment() -> dict[str, Any]:
     """What a reader needs in order to know where a run came from."""
     return {
@@ -91,6 +113,7 @@ def environment() -> dict[str, Any]:
         "command": command(),
         "git_commit": git_commit(),
         "git_changed": git_changed(),
+        "job_id": job_id(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
     }
 

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
-from sigmapca_cli.processes import Place
+from sigmapca_cli.processes import WorkerInfo
 from sigmapca_cli.signals import RESUMABLE
 
 SETUP_TIMEOUT = timedelta(hours=6)  # the slowest rank has read its data by then
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 class Ranks:
     """The collectives of the processes that train one run together."""
 
-    def __init__(self, here: Place, device: torch.device) -> None:
+    def __init__(self, here: WorkerInfo, device: torch.device) -> None:
         self.rank, self.world = here.rank, here.world
         self.lock = threading.Lock()
         self.diagnosis: SigmapcaError | None = None
@@ -58,7 +58,7 @@ class Ranks:
             str(name) for name in self.all_gather(f"process {os.getpid()} on {socket.gethostname()}")
         ]
 
-    def rendezvous(self, here: Place) -> Any:
+    def rendezvous(self, here: WorkerInfo) -> Any:
         """Return the key-value store that all ranks share: torchrun's own, or that of rank 0."""
         port = os.environ.get("MASTER_PORT") or str(
             20_000 + int(os.environ.get("SLURM_JOB_ID") or 0) % 20_000

@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from methods_helpers import composed  # noqa: E402
 
 from sigmapca_cli.methods import build  # noqa: E402
-from sigmapca_cli.processes import place  # noqa: E402
+from sigmapca_cli.processes import distributed_env  # noqa: E402
 from sigmapca_cli.signals import Guard  # noqa: E402
 from sigmapca_cli.training.collectives import Ranks  # noqa: E402
 from sigmapca_cli.training.sharded import AllReduce, ShardedBatches  # noqa: E402
@@ -56,7 +56,7 @@ def largest_difference(overrides: list[str], ranks: Ranks) -> float:
     return worst
 
 
-ranks = Ranks(place(), torch.device("cpu"))
+ranks = Ranks(distributed_env(), torch.device("cpu"))
 for word in sys.argv[1:]:
     found = largest_difference(word.split(), ranks)
     if ranks.rank == 0:

@@ -14,7 +14,7 @@ import pytest
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.catalogue import CATALOGUE
-from sigmapca_cli.processes import place
+from sigmapca_cli.processes import distributed_env
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.training.sharded import shard_of
 
@@ -111,18 +111,18 @@ def test_where_a_process_stands(monkeypatch):
     slurm = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1"}
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
-    assert place() is None  # a batch script with four tasks is one process
+    assert distributed_env() is None  # a batch script with four tasks is one process
     monkeypatch.setenv("SLURM_STEP_ID", "0")
-    assert place() is None  # four runs of their own
+    assert distributed_env() is None  # four runs of their own
     monkeypatch.setenv("MASTER_ADDR", "node1")
-    here = place()
+    here = distributed_env()
     assert here is not None and (here.rank, here.world, here.local) == (3, 4, 1)
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
-    assert place() is None  # one task of an array
+    assert distributed_env() is None  # one task of an array
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("SLURM_STEP_ID")
     with pytest.raises(InputError, match="torchrun"):
-        place()
+        distributed_env()
 
 
 def test_shares_have_the_gradient_and_the_state_of_the_whole_batch(tmp_path):
