@@ -11,9 +11,8 @@ from pages import battery, blocks_of, copied_conf, first_test, lines_of, train, 
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.methods import check, config, nonlinearities
-from sigmapca_cli.runner import newton as runner
-from sigmapca_cli.solvers import newton, scores
+from sigmapca_cli.methods import config, nonlinearities
+from sigmapca_cli.solvers import scores
 
 BLOCKS = blocks_of("adding-a-nonlinearity.md")
 FUNCTION, SETTINGS, SCALED, SCORE, ROW, TEST = BLOCKS
@@ -31,12 +30,14 @@ def added(tmp_path, monkeypatch):
     exec(FUNCTION, vars(nonlinearities))
     space = dict(vars(config))
     exec(SCALED, space)
-    for module in (config, check, newton, runner):
-        monkeypatch.setattr(module, "SCALED", space["SCALED"])
+    new = space["SCALED"] - config.SCALED
+    config.SCALED |= new
     monkeypatch.setattr(scores, "arctan", None, raising=False)
     exec(SCORE, vars(scores))
     for key, score in eval("{" + ROW + "}", vars(scores)).items():
         monkeypatch.setitem(scores.SCORES, key, score)
+    yield
+    config.SCALED -= new
 
 
 def test_the_page_makes_a_nonlinearity_in_under_30_lines(added):
