@@ -1,6 +1,4 @@
-"""A solution for other programs: npz, safetensors, or an ONNX graph that maps raw rows to components and
-back.
-"""
+"""A solution for other programs: npz, safetensors, or an ONNX graph from raw rows to components and back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""All metrics of one solution on one data set: from the covariance where that is enough, else in one pass
-over blocks.
-"""
+"""All metrics of one solution on one data set: from the covariance, or in one pass over blocks of rows."""
 
 from __future__ import annotations
 
@@ -68,8 +66,9 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
 
 
 def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray | None) -> Metrics:
-    """Kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l), in one pass over the blocks
-    of x.
+    """Return kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l).
+
+    One pass over the blocks of x is made.
     """
     std = metrics.component_std(B, C)
     alive = std > 0

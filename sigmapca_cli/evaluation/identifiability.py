@@ -170,9 +170,7 @@ def certify(
 
 
 def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
-    """The score that a Gaussian pair exceeds with probability level / (number of pairs), errors having
-    `freedom`.
-    """
+    """Return the score that a Gaussian pair exceeds with probability level/(number of pairs); errors have `freedom`."""
     from scipy.stats import t
 
     each = level / max(k * (k - 1) // 2, 1)
@@ -227,8 +225,9 @@ def _certificate(
 
 
 def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: Any, a: Array) -> Array:
-    """Standard error of the angle of each pair: that of J⁻¹S, J = dS/dθ over all pairs, or of S/H for many
-    components.
+    """Return the standard error of the angle of each pair, in radians.
+
+    It is that of J⁻¹S, J = dS/dθ over all pairs, or of S/H for many components.
     """
     k = len(sigma)
     if not 2 < k <= MOST_COUPLED:
@@ -268,12 +267,11 @@ CANDIDATES = (0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 def scan_a(
     Y: ArrayLike, candidates: Iterable[float] = CANDIDATES, rows: int = 20_000, level: float = LEVEL
 ) -> dict[float, dict[str, int]]:
-    """For each a, how many pairs of the components Y (n, k) h = a·tanh(z/a) identifies, leaves arbitrary, and
-    repels.
+    """Return, for each a, how many pairs of components h = a·tanh(z/a) identifies, leaves arbitrary, and repels.
 
-    The axes are those given, so give components that another method or a first run found. The a that
-    identifies most pairs and repels none is the one to train with; where every a repels some, the signs of
-    the kurtosis are mixed: a=auto.
+    Y (n, k): components that another method or a first run found; the axes are those given. The a that identifies
+    most pairs and repels none is the one to train with; where every a repels some, the signs of the kurtosis are
+    mixed: a=auto.
     """
     Y = np.asarray(Y)
     Y = Y[np.unique(np.linspace(0, len(Y) - 1, min(len(Y), rows)).astype(np.int64))]

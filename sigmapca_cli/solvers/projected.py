@@ -1,5 +1,4 @@
-"""From a source to a solution: covariance, projection on the leading eigenvectors, Newton steps, final order
-and signs."""
+"""From a source to the answer of solver=newton: covariance, projection, Newton steps, final order and signs."""
 
 from __future__ import annotations
 
