@@ -1,15 +1,12 @@
 """The source that docs/adding-a-data-source.md builds: tested as all are, and trained on."""
 
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import yaml
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
+from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
 
 from sigmapca_cli import sources
 from sigmapca_cli.errors import InputError

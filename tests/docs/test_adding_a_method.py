@@ -1,13 +1,10 @@
 """The method that docs/adding-a-method.md builds: it is built from that page, trained, and its test is run."""
 
-import sys
+import importlib
 import textwrap
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
+from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
 
 from sigmapca_cli.methods import catalogue, objectives, registry
 from sigmapca_cli.reproduce import tables
@@ -42,7 +39,7 @@ def test_the_page_makes_a_method_in_under_40_lines(added):
 def test_its_equation_passes_the_battery(added):
     """The written-out equation of the page against the function of the page; a wrong sign in either must fail."""
     equations = battery("methods", "test_equations.py")
-    references = sys.modules["methods_references"]
+    references = importlib.import_module("methods_references")
     space = {"np": references.np}
     exec(REFERENCE, space)
     references.Reference.main_robust = space["main_robust"]

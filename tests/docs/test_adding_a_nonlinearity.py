@@ -1,13 +1,8 @@
 """The nonlinearity that docs/adding-a-nonlinearity.md builds: tested as all are, trained, and solved with."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
+from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.agreement import agreement

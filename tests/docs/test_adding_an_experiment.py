@@ -2,13 +2,9 @@
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import battery, blocks_of, copied_conf, first_test, lines_of, unformatted
+from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, unformatted
 
 from sigmapca_cli.reproduce import command, page, points, registry, stored
 from sigmapca_cli.reproduce.plan import Setting

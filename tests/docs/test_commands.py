@@ -13,9 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from commands import PAGES, REPOSITORY, Command, commands_of, sigmapca
+from page_commands import PAGES, REPOSITORY, Command, commands_of, sigmapca
 
 OURS = re.compile(r"\b(RUN|FILE|FOLDER|NAME|OTHER|HASH|MODEL)\b|…|\$")
 ABSENT = ("data=cifar10", "data=cifar100", "data=mnist")  # images that the repository does not hold
@@ -94,7 +92,7 @@ def parse(words: list[str]) -> None:
         from sigmapca_cli.conf_files import groups
 
         names = [w for i, w in enumerate(words[1:]) if not w.startswith("-") and not words[i].startswith("-")]
-        assert not set(names) - set(groups()["experiment"]), names
+        assert not set(names) - {*groups()["experiment"], "theory"}, names
 
 
 def check_other(words: list[str], place: Path) -> str:

@@ -1,13 +1,9 @@
 """docs/glossary.md: the words that it must have, each with a place that exists and holds what it names."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from pages import REPOSITORY
+from adding_pages import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 ROW = re.compile(r'^\| <a id="([\w-]+)"></a>([^|]+) \| ([^|]+) \| ([^|]+) \|$', re.M)

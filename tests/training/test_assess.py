@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from composing import composed
 from omegaconf import OmegaConf
 
 from sigmapca_cli.evaluation import metrics
@@ -12,8 +13,6 @@ from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.convergence import assess
-
-from .conftest import composed
 
 DIRECT = {"pca_svd", "ppca", "fastica", "picard", "factor_analysis"}
 TRAINED = sorted(set(CATALOGUE) - DIRECT)

@@ -65,10 +65,7 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def battery(room: str, file: str) -> ModuleType:
-    """Return a file of tests of a room as a module of its own; its helper files are loaded before it."""
-    for helper in sorted((TESTS / room).glob("[a-z]*.py")):
-        if not helper.name.startswith(("test_", "conftest")):
-            load(helper, helper.stem)
+    """Return a file of tests of a room, as a module of its own."""
     return load(TESTS / room / file, f"battery_of_{room}_{file.removesuffix('.py')}")
 
 
