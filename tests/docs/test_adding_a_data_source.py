@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import yaml
-from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
+from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, mistyped, train, unformatted
 
 from sigmapca_cli import sources
 from sigmapca_cli.errors import InputError
@@ -92,6 +92,8 @@ def test_a_field_that_is_not_among_the_younger_ones_changes_every_hash(monkeypat
     assert config_hash(young) == config_hash(stored)
 
 
-def test_what_the_page_writes_is_formatted(tmp_path):
+def test_what_the_page_writes_is_formatted_and_typed(tmp_path):
     assert not unformatted(MODULE, tmp_path)
+    assert not mistyped(MODULE, tmp_path)
+    assert "incompatible type" in mistyped(MODULE.replace("np.float64)", "np.float32)"), tmp_path)
     assert not unformatted("KINDS = {\n    " + ROW + "}\n", tmp_path)

@@ -61,7 +61,7 @@ def test_the_pages_for_beginners_link_it(page):
     assert "glossary.md)" in (REPOSITORY / page).read_text("utf-8")
 
 
-@pytest.mark.parametrize("page", ["nonlinearity", "data-source", "method"])
+@pytest.mark.parametrize("page", ["a-nonlinearity", "a-data-source", "a-method", "an-experiment"])
 def test_the_pages_on_adding_things_are_linked(page):
     for place in ("README.md", "CONTRIBUTING.md"):
-        assert f"docs/adding-a-{page}.md)" in (REPOSITORY / place).read_text("utf-8")
+        assert f"docs/adding-{page}.md)" in (REPOSITORY / place).read_text("utf-8")

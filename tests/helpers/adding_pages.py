@@ -76,3 +76,13 @@ def unformatted(text: str, folder: Path) -> str:
     command = ["ruff", "format", "--diff", "--config", config, str(folder / "page.py")]
     found = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
     return "" if found.returncode == 0 else found.stdout + found.stderr
+
+
+def mistyped(text: str, folder: Path) -> str:
+    """Return what mypy says about a module of the package, nothing where its types are right."""
+    (folder / "page.py").write_text(text, encoding="utf-8")
+    command = ["mypy", "--config-file", "pyproject.toml", str(folder / "page.py")]
+    found = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=REPOSITORY
+    )
+    return "" if found.returncode == 0 else found.stdout + found.stderr
