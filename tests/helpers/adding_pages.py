@@ -8,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
+from zlib import crc32
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -80,8 +81,10 @@ def unformatted(text: str, folder: Path) -> str:
 
 def mistyped(text: str, folder: Path) -> str:
     """Return what mypy says about a module of the package, nothing where its types are right."""
-    (folder / "page.py").write_text(text, encoding="utf-8")
-    command = ["mypy", "--config-file", "pyproject.toml", str(folder / "page.py")]
+    # One name a text: mypy takes a file of the same name, size and second for the one that it has checked.
+    file = folder / f"page_{crc32(text.encode())}.py"
+    file.write_text(text, encoding="utf-8")
+    command = ["mypy", "--config-file", "pyproject.toml", str(file)]
     found = subprocess.run(
         [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=REPOSITORY
     )
