@@ -1,6 +1,4 @@
-"""Numbers about solutions: their quality, their agreement with a truth or each other, and what of them to
-trust.
-"""
+"""Numbers about solutions: their quality, their agreement with a truth or each other, and how far to trust them."""
 
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 

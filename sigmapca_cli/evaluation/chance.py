@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sigmapca_cli.evaluation.metrics import cosines, match
+from sigmapca_cli.evaluation.matching import cosines, match
 
 
 @lru_cache(maxsize=64)
@@ -27,9 +27,7 @@ def matched_cosine(p: int, k: int, other: int | None = None, repeats: int | None
 
 
 def cosine(p: int) -> float:
-    """E|cos| of two random directions in p dimensions, Γ(p/2) / (√π Γ((p + 1)/2)): 0.6366 for p = 2, 0.0419
-    for 363.
-    """
+    """Return E|cos| of two random directions in p dimensions, Γ(p/2)/(√π Γ((p + 1)/2)): 0.0419 for p = 363."""
     from math import exp, lgamma, log, pi
 
     return exp(lgamma(p / 2) - lgamma((p + 1) / 2) - log(pi) / 2)

@@ -1,6 +1,4 @@
-"""Runs side by side: a row a run, what they were set to differently, their metrics, and how far they
-agree.
-"""
+"""Runs side by side: their settings that differ, their metrics, and how far they agree."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ def compare(runs: Sequence[Any]) -> Comparison:
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The settings, by dotted name, that are not the same in all configurations; "–" where one does not have
-    it.
-    """
+    """Return the settings, by dotted name, that differ between configurations; "–" where one does not have it."""
     flat = [flattened(config) for config in configs]
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}

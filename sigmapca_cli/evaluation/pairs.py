@@ -1,5 +1,4 @@
-"""The residual S and the curvature H of every pair of components, with the influence of each group of rows on
-them.
+"""The residual S and the curvature H of every pair of components, and what each group of rows adds to them.
 
 For components y with standard deviations σ and correlations ρ, z = (y − mean)/σ, φ(z) = (z − h(z))·h′(z):
 
@@ -149,8 +148,9 @@ def error_of(weight: Array, influence: NDArray[Any]) -> Array:
 
 @dataclass
 class PairStatistics:
-    """S, H (k, k) and what each group adds to them: influences (groups, k, k), and that on log σ (groups,
-    k).
+    """S and H (k, k), and what each group of rows adds to them.
+
+    The influences are (groups, k, k); that on log σ is (groups, k).
     """
 
     S: Array
@@ -169,8 +169,9 @@ class PairStatistics:
 
 
 def statistics(moments: PairMoments, sigma: Array) -> PairStatistics:
-    """The pair statistics, and their linear dependence on the moments of each group, through location and
-    scale too.
+    """Return the pair statistics, and their linear dependence on the moments of each group.
+
+    The dependence through location and scale is in it.
     """
     A, D, G, C = (moments.over_all(x) for x in (moments.A, moments.D, moments.G, moments.C))
     a_, d_, g_, c_ = moments.A - A, moments.D - D, moments.G - G, moments.C - C

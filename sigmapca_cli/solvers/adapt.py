@@ -1,5 +1,4 @@
-"""What is re-measured while the solver runs: a per component (`a=auto`), or the sign of the score (FastICA's
-log cosh)."""
+"""What is measured again while the solver runs: a of each component (`a=auto`), or the sign of the score (log cosh)."""
 
 from __future__ import annotations
 
@@ -17,14 +16,19 @@ CANDIDATES = (3.0, 0.8)
 
 
 def certificate(m: Array, c: Array) -> Array:
-    """(m − c)/(|m| + |c|): positive where two such components of equal variance are identified, 0 for
-    Gaussians."""
+    """Return (m − c)/(|m| + |c|).
+
+    Two such components of equal variance are identified where it is positive; it is 0 for Gaussians.
+    """
     return (m - c) / np.maximum(np.abs(m) + np.abs(c), np.finfo(np.float64).tiny)
 
 
 def margin(iteration: int, k: int) -> float:
-    """By how much another choice must be better: grows, so that the choices settle and the iteration can
-    converge, but not before k components from a random start have some shape to choose by."""
+    """Return by how much another choice must be better.
+
+    It grows, so that the choices settle and the iteration can converge, but not before k components from a random start
+    have some shape to choose by.
+    """
     return 0.01 * 1.25 ** max(0, iteration - max(5, 2 * k // 5))
 
 

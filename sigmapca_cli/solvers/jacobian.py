@@ -36,8 +36,7 @@ def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=8)
 def _pairs(k: int) -> tuple[Array, Array, Array, Array]:
-    """Pairs i < j, the pair index of every (i, j), and the sign with which θ_ij enters it (0 on the
-    diagonal)."""
+    """Return pairs i < j, the pair index of every (i, j), and the sign with which θ_ij enters it (0 for i = j)."""
     upper_i, upper_j = np.triu_indices(k, 1)
     index = np.zeros((k, k), dtype=np.int64)
     index[upper_i, upper_j] = index[upper_j, upper_i] = np.arange(len(upper_i))

@@ -1,5 +1,4 @@
-"""A last polish: W leaves the span of the leading eigenvectors for the stationary point of the whole
-gradient.
+"""A last polish: W leaves the span of the leading eigenvectors for where the whole gradient vanishes.
 
 The rotation solver answers within span(P) and in the limit of orthonormal W. The loss itself wants a little
 more: the part of E[x φ(z_j)] outside the span does not vanish, and WᵀW differs from I by about N_ij/σ_i².
@@ -64,8 +63,7 @@ class Gradient:
 
 
 def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int = BLOCK) -> Gradient:
-    """Tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each
-    column.
+    """Return the tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each column.
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
     """
@@ -200,12 +198,12 @@ def polish(
     max_iter: int = 40,
     count: int | None = None,
 ) -> tuple[Array, dict[str, Any]]:
-    """W (p, k) after the polish, unit norm columns, and what it did: sizes of the gradient before and after,
-    how far W went.
+    """Return W (p, k) after the polish, unit norm columns, and what it did.
 
-    At most 200,000 rows, drawn evenly, take part: beyond the sampling error of those the answer is not better
-    than the start. The best W seen is returned, so a polish that does not converge does no harm; `polished`
-    says whether it did. `count` threads, by default one a core.
+    That is the size of the gradient before and after, and how far W went. At most 200,000 rows, drawn evenly, take
+    part: beyond the sampling error of those the answer is not better than the start. The best W seen is returned, so
+    a polish that does not converge does no harm; `polished` says whether it did. `count` threads, by default one a
+    core.
     """
     if nonlinearity not in ("scaled_tanh", "tanh"):
         raise InputError(

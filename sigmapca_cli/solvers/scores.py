@@ -103,8 +103,10 @@ SCORES: dict[tuple[str, str], Score] = {
 
 
 def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
-    """The score of a nonlinearity, of `asymmetric` with the scale c where one is given; InputError where φ vanishes
-    everywhere (hard tanh, sign) or is not smooth enough."""
+    """Return the score of a nonlinearity; that of `asymmetric` has the scale c where one is given.
+
+    Raise InputError if φ vanishes everywhere (hard tanh, sign) or is not smooth enough.
+    """
     try:
         score = SCORES[nonlinearity, derivative]
         return partial(score, c=c) if nonlinearity == "asymmetric" and c is not None else score

@@ -1,5 +1,4 @@
-"""Steps on the rotation group: pairwise Newton, full Newton, and full Newton that turns away from unstable
-directions."""
+"""Steps on the rotation group: pairwise Newton, full Newton, and one that turns away from unstable directions."""
 
 from __future__ import annotations
 
@@ -67,8 +66,10 @@ class Dense:
         return replace(self, J=J)
 
     def unstable(self, bound: float) -> Array | None:
-        """The direction in which the flow θ' = −S leaves this stationary point fastest, largest entry 1; None if
-        it is stable."""
+        """Return the direction in which the flow θ' = −S leaves this stationary point fastest, or None if it is stable.
+
+        Its largest entry is 1.
+        """
         root = np.sqrt(self.D)
         eigenvalues, vectors = np.linalg.eig(self.J / np.outer(root, root))
         worst = int(eigenvalues.real.argmin())
@@ -104,8 +105,7 @@ def positive(B: Array) -> Array:
 
 
 def rotate(R: Array, theta: Array) -> Array:
-    """R·expm(θᵀ), θ antisymmetric, so that to first order y_i gains θ_ij·y_j; orthonormal to rounding
-    error."""
+    """Return R·expm(θᵀ), θ antisymmetric: to first order y_i gains θ_ij·y_j. It is orthonormal to rounding error."""
     # iK is Hermitian for an antisymmetric K, so that exp(K) = V·diag(e^−iλ)·Vᴴ is orthogonal to rounding error.
     values, V = np.linalg.eigh(1j * unpack(theta, len(R)).T)
     return R @ np.real((V * np.exp(-1j * values)) @ V.conj().T)
