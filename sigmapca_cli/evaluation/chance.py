@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sigmapca_cli.evaluation.metrics import cosines, match
+from sigmapca_cli.evaluation.matching import cosines, match
 
 
 @lru_cache(maxsize=64)

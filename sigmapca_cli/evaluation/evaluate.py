@@ -16,13 +16,30 @@ BLOCK = 2048  # rows whose arithmetic stays in the cache
 
 
 def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None, source: Any) -> Metrics:
-    """Every metric that a run stores: name -> float, or an array of one value a component.
+    """Return every metric that a run stores.
 
-    W (p, k) filters, sigma (k,), encoder (p, k) or None for W / std(y), source a `sources.base.Source`. The
-    filters are judged for reconstruction, variance and orthogonality; the components x @ encoder for
-    kurtosis, negentropy and correlation, as the rotation of an ICA model is part of the encoder only. With a
-    known truth: `mcc`, `mcc_chance`, `truth_similarity` (one value a true direction or source) and `amari`
-    where the numbers of components are equal.
+    Parameters
+    ----------
+    W : array-like of shape (p, k)
+        Filters; reconstruction, variance and orthogonality are those of W.
+    sigma : array-like of shape (k,)
+        Standard deviations that the solution states.
+    encoder : array-like of shape (p, k), or None
+        What makes the components x @ encoder, whose kurtosis, negentropy and correlation are measured: the rotation of
+        an ICA model is part of it only. None means W/std(y).
+    source : sources.base.Source
+        The data, standardised.
+
+    Returns
+    -------
+    dict of str to float or ndarray
+        One number, or one value a component. With a known truth also `mcc`, `mcc_chance`, `truth_similarity` (one
+        value a true direction or source), and `amari` where the numbers of components are equal.
+
+    Notes
+    -----
+    From the covariance where that is enough, else in one pass over blocks of rows. The formulas are those of
+    `evaluation.metrics`.
     """
     W = np.asarray(W, dtype=np.float64)
     mean, C = source.covariance()

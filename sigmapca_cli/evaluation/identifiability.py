@@ -30,17 +30,46 @@ MOST_COUPLED = 64
 
 @dataclass(frozen=True)
 class Certificate:
-    """Everything about the pairs of k components; matrices are symmetric (k, k) with nan on their diagonal.
+    """What holds each pair of k components; matrices are symmetric (k, k) with nan on their diagonal.
 
-    curvature H; error, its standard error; score, H less its sampling bias / error; shape, the part of H that
-    does not come from different variances, and its standard error; variance_score: the difference of the two
-    log σ over its standard error; angle: the standard error, in radians, of the angle between the two axes
-    (inf where nothing fixes it); verdict: IDENTIFIED, ARBITRARY or REPELLED. Per component (k,): weakest, the
-    partner with the smallest score; kurtosis; sigma. `threshold` is the score up to which a pair is
-    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is.
-    mixed (k, k): pairs held where they are mixtures (`mixtures`), REPELLED in verdict. cut (k,): components whose
-    variance is that of directions left out. lam: λ of F where it is the curvature of an answer of solver=moments,
-    not that of the main loss.
+    Attributes
+    ----------
+    curvature : ndarray of shape (k, k)
+        H, the curvature of the loss as the pair turns.
+    error : ndarray of shape (k, k)
+        Standard error of H.
+    score : ndarray of shape (k, k)
+        H less its sampling bias, over its error.
+    shape : ndarray of shape (k, k)
+        The part of H that does not come from different variances.
+    shape_error : ndarray of shape (k, k)
+        Its standard error.
+    variance_score : ndarray of shape (k, k)
+        The difference of the two log σ over its standard error.
+    angle : ndarray of shape (k, k)
+        Standard error of the angle between the two axes, in radians; inf where nothing fixes it.
+    verdict : ndarray of str, of shape (k, k)
+        IDENTIFIED, ARBITRARY or REPELLED.
+    weakest : ndarray of int, of shape (k,)
+        The partner with the smallest score.
+    kurtosis : ndarray of shape (k,)
+        Excess kurtosis.
+    sigma : ndarray of shape (k,)
+        Standard deviations.
+    n : int
+        Number of rows.
+    threshold : float
+        The score up to which a pair is arbitrary.
+    level : float
+        The error rate that the threshold is for.
+    linear : bool
+        Judged by variances alone, as linear PCA is.
+    lam : float or None
+        λ of F, where H is the curvature of an answer of solver=moments and not of the main loss.
+    mixed : ndarray of bool, of shape (k, k), or None
+        Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
+    cut : ndarray of bool, of shape (k,), or None
+        Components whose variance is that of directions left out.
     """
 
     curvature: Array
@@ -64,14 +93,14 @@ class Certificate:
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """(k,): whether every pair of the component is identified."""
+        """Return (k,): whether every pair of the component is identified."""
         other = ~np.eye(len(self.sigma), dtype=bool)
         held = np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
         return held if self.cut is None else held & ~self.cut
 
     @property
     def expected_cosine(self) -> Array:
-        """(k,): the |cos| of an axis with its large-sample limit that the angles predict, cos √(Σ_j angle²).
+        """Return (k,): the |cos| of an axis with its large-sample limit that the angles predict, cos √(Σ_j angle²).
 
         Rotation within the k components only; an arbitrary axis gives 0.
         """
@@ -90,16 +119,45 @@ def certify(
     block: int = 8192,
     c: float | None = None,
 ) -> Certificate:
-    """The certificate of components Y, an (n, k) array or a re-iterable of (m, k) blocks, read twice.
+    """Return the certificate of components: which pairs the data identify, and how well.
 
-    a is one number or one a component; c scales an asymmetric tanh.
-    `fitted=False` says that the rows were held out, or that the axes are
-    those of linear PCA: then with probability 1 − level or more no Gaussian pair of equal variance is called
-    identified. Axes fitted by nonlinear PCA on these rows sit where chance made H large: two leading
-    harmonics of a noise, each of Rayleigh distributed height, so the threshold is higher (2.8 for one pair at
-    0.05, where a t distributed score has 1.7). As all pairs are fitted together, the level then holds for
-    each pair only. Rows should come in their natural order, so that those which depend on each other are
-    neighbours. InputError for a nonlinearity without a score φ.
+    Parameters
+    ----------
+    Y : array-like of shape (n, k), or re-iterable of array-like of shape (m, k)
+        Components; blocks are read twice. Rows should come in their natural order, so that those which depend on each
+        other are neighbours.
+    nonlinearity : str
+        Name of h, which has a score φ (`solvers.scores`).
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1.
+    a : float or array-like of shape (k,)
+        Scale of h, in units of the standard deviation of each component.
+    level : float
+        Error rate at which an arbitrary pair may be called identified.
+    fitted : bool
+        Whether the axes were fitted by nonlinear PCA on these rows. False: the rows
+        were held out, or the axes are those of linear PCA.
+    block : int
+        Rows at a time.
+    c : float, optional
+        Scale of an asymmetric tanh.
+
+    Returns
+    -------
+    Certificate
+        Curvatures, their errors, verdicts and angles.
+
+    Raises
+    ------
+    InputError
+        If the nonlinearity has no score φ.
+
+    Notes
+    -----
+    With fitted=False, no Gaussian pair of equal variance is called identified with probability 1 − level or more.
+    Fitted axes sit where chance made H large: two leading harmonics of a noise, each of Rayleigh distributed height, so
+    the threshold is higher (2.8 for one pair at 0.05, where a t distributed score has 1.7). All pairs are fitted
+    together, so the level then holds for each pair only. The equation of H is in docs/evaluation.md.
     """
     from sigmapca_cli.solvers.scores import lookup
 

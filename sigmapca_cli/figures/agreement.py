@@ -129,7 +129,7 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
 
 def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str = "") -> Figure:
     """Draw |cos| between all components of all runs, sorted by cluster: reproducible clusters are bright squares."""
-    from sigmapca_cli.evaluation.metrics import cosines
+    from sigmapca_cli.evaluation.matching import cosines
 
     pooled, labels = np.hstack([np.asarray(W) for W in filters]), np.concatenate(found.labels)
     order = np.argsort(labels, kind="stable")

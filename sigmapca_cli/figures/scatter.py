@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.evaluation.metrics import cosines, match
+from sigmapca_cli.evaluation.matching import cosines, match
 from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, literal, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.evaluation.metrics import Array, correlations, match
+from sigmapca_cli.evaluation.matching import Array, correlations, match
 from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner.contracts import Facts, SolvedMethod, refusal_of_solver
 from sigmapca_cli.runner.start import start_of_solver
@@ -41,7 +42,7 @@ class Newton(SolvedMethod):
         return newton_fit(
             source,
             cfg.k,
-            cfg.nonlinearity.a if name in ("scaled_tanh", "hard_tanh") else 1.0,
+            cfg.nonlinearity.a if name in SCALED else 1.0,
             name,
             cfg.nonlinearity.derivative,
             tol=own.tol,

@@ -14,7 +14,8 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import ascent, influence
 from sigmapca_cli.solvers.ascent import End, Step, View
 from sigmapca_cli.solvers.fourth import Fourth
-from sigmapca_cli.solvers.newton import LEVELS, checked_rows, checked_start, in_order
+from sigmapca_cli.solvers.inputs import checked_rows, checked_start, in_order
+from sigmapca_cli.solvers.newton import LEVELS
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.streamed import Streamed
 
@@ -32,14 +33,42 @@ COUPLED = 64
 
 @dataclass
 class Maximum:
-    """What the climb found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column positive.
+    """What the climb to the maximum of F found.
 
-    value: F in units in which the mean variance is 1; kappa (k,): cum₄(y_j)/σ_j⁴, the excess kurtosis; angle: radians
-    still to go, the largest entry of Newton's step; saddle: it stands where F rises to two sides; history: (kind,
-    rows, F, largest angle) of every step; error (k, k): standard error of the angle of every pair, π/2 where nothing
-    fixes it; filter_error (k,): of each filter within the k components; fixed (k, k): whether F curves along a pair
-    beyond the error of its curvature; carrying (k,): how many rows carry the fourth moment of each; order (k,): which
-    column of the climb became which; agreeing: how many starts ended in this answer; notes: what a user must know.
+    Attributes
+    ----------
+    R : ndarray of shape (k, k)
+        Orthogonal; columns by decreasing σ, the largest entry of each positive.
+    sigma : ndarray of shape (k,)
+        Standard deviations of the columns of Y·R.
+    kappa : ndarray of shape (k,)
+        The excess kurtosis cum₄(y_j)/σ_j⁴.
+    lam : float
+        λ of F.
+    value : float
+        F in units in which the mean variance is 1.
+    converged : bool
+        Whether angle came below the tolerance, and at no saddle.
+    saddle : bool
+        Whether F rises to two sides of the answer.
+    angle : float
+        Radians still to go: the largest entry of Newton's step.
+    iterations : int
+        Number of steps.
+    history : list of (str, int, float, float)
+        Kind, rows, F and largest angle of every step.
+    error : ndarray of shape (k, k)
+        Standard error of the angle of every pair, in radians; π/2 where nothing fixes it.
+    fixed : ndarray of bool, of shape (k, k)
+        Whether F curves along a pair beyond the error of its curvature.
+    carrying : ndarray of shape (k,)
+        How many rows carry the fourth moment of each component.
+    order : ndarray of int, of shape (k,)
+        Which column of the climb became which.
+    agreeing : int
+        How many starts ended in this answer.
+    notes : list of str
+        What a user must know.
     """
 
     R: Array
@@ -76,13 +105,41 @@ def maximise(
     threads: int | None = None,
     tensor: int = LARGEST,
 ) -> Maximum:
-    """The maximum of F over rotations of the components Y that the climb from `start` ends in.
+    """Find the rotation R that makes F(R) = Σσ⁴ + λΣ|cum₄| greatest.
 
-    Y (n, k): uncorrelated centred columns by decreasing variance, float32 or float64, in any units. lam: λ > 0. start
-    (k, k): orthogonal, default the identity (the PCA solution); with `starts` above 1 further climbs begin at
-    random rotations, always the same ones, and the highest end is kept. tol bounds the angle still to go, in radians.
-    Up to `tensor` components all fourth cumulants are held. Non-convergence is reported in the result, never raised.
-    Raises InputError for unusable data or settings.
+    Parameters
+    ----------
+    Y : ndarray of shape (n, k)
+        Uncorrelated columns by decreasing variance, float32 or float64, in any unit.
+    lam : float
+        Weight λ of the cumulants, above 0.
+    start : ndarray of shape (k, k), optional
+        Orthogonal rotation to start from; the identity (the PCA solution) unless given.
+    tol : float
+        Bound of the angle still to go, in radians.
+    max_iter : int
+        Steps at most.
+    starts : int
+        Number of climbs; the further ones begin at random rotations, always the same ones, and the highest end is kept.
+    threads : int, optional
+        Threads of the products; what suits the size unless given.
+    tensor : int
+        Number of components up to which all fourth cumulants are held.
+
+    Returns
+    -------
+    Maximum
+        The rotation, and how it was found; non-convergence is reported there, never raised.
+
+    Raises
+    ------
+    InputError
+        If the data or a setting cannot be used.
+
+    Notes
+    -----
+    F is a function of R alone: linear PCA as λ → 0 or for Gaussian data, linear ICA for equal variances. The derivation
+    is in docs/solver.md.
     """
     if not (np.isfinite(lam) and lam > 0):
         raise InputError(f"solver.lam={lam:g}: must be a finite number > 0")

@@ -39,12 +39,48 @@ def newton_fit(
     start: Array | None = None,
     clip: float | None = None,
 ) -> tuple[Solution, Facts]:
-    """W = P·R that solves the main loss on the source; started at the PCA solution, so equal on every call.
+    """Return W = P·R that solves the main loss on a source, P the k leading eigenvectors.
 
-    start (p, k): filters to start from instead, taken to the nearest orthonormal ones in the span of P.
-    Rows are streamed once, into one float32 (n, k) matrix; the facts hold residual, curvature and notes of
-    the solver. With polish, W then leaves the span of P for the stationary point of the whole gradient (see
-    polish.py). clip: quantile of the row norms beyond which rows are drawn in (see clip.py).
+    Parameters
+    ----------
+    source : Source
+        The data; rows are streamed once, into one float32 (n, k) matrix.
+    k : int
+        How many components.
+    a : float, ndarray of shape (k,) or "auto"
+        Scale of h.
+    nonlinearity : str
+        Name of h, which has a score φ.
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1.
+    tol : float
+        Bound of the relative residual on all rows.
+    max_iter : int
+        Iterations at most.
+    threads : int, optional
+        Threads of the products; what suits the size unless given.
+    polish : bool
+        Whether W then leaves the span of P for the stationary point of the whole gradient (`solvers.polish`).
+    start : ndarray of shape (p, k), optional
+        Filters to start from, taken to the nearest orthonormal ones in the span of P.
+    clip : float, optional
+        Quantile of the row norms beyond which rows are drawn in (`solvers.clip`).
+
+    Returns
+    -------
+    solution : Solution
+        Filters, σ, encoder and decoder, by decreasing variance.
+    facts : dict
+        Whether it converged, residual and number of iterations; more with polish.
+
+    Raises
+    ------
+    InputError
+        If the data or a setting cannot be used.
+
+    Notes
+    -----
+    The start is the PCA solution unless given, so two calls return the same. The equations are in docs/solver.md.
     """
     P, Y, C, notes = project(source, k, clip)
     R = None if start is None else nearest_rotation(P, start)

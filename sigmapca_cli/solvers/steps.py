@@ -1,5 +1,4 @@
-"""Steps on the rotation group: pairwise Newton, full Newton, and full Newton that turns away from unstable
-directions."""
+"""Steps on the rotation group: pairwise Newton, full Newton, and one that turns away from unstable directions."""
 
 from __future__ import annotations
 

@@ -22,21 +22,49 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "decimal": ("auto", "point", "comma", ".", ","),
     "missing": ("refuse", "drop", "mean", "ppca"),
 }
-# Default of data.standardise for each kind of data. Pixels are divided by their standard deviation, as in the paper. A
-# matrix is only centred, as users of PCA and `SigmaPCA` expect. Prepared data (None) stay as they were prepared. The
-# files of `conf/data` and the class have the same defaults.
-STANDARDISE: dict[str, str | None] = {
-    "natural": "feature",
-    "cifar10": "feature",
-    "cifar100": "feature",
-    "mnist": "feature",
-    "images": "feature",
-    "array": "none",
-    "signals": "none",
-    "points": "none",
-    "planted": "none",
-    "prepared": None,
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of data.
+
+    module: the module of `sources` whose `build(cfg)` makes it. standardise: what is divided by its standard deviation
+    unless data.standardise says otherwise: pixels ("feature"), as in the paper; a matrix is centred only ("none"), as
+    PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. holds: pixels, signals or rows;
+    made: rows whose truth is known. reads_files: whether data.path means something.
+    """
+
+    module: str
+    standardise: str | None = "none"
+    holds: str = "rows"
+    reads_files: bool = True
+
+
+# `data=NAME` for each; the files of `conf/data` and the class go by this table.
+KINDS: dict[str, Kind] = {
+    "natural": Kind("natural", "feature", "pixels", reads_files=False),
+    "planted": Kind("planted", holds="made", reads_files=False),
+    "cifar10": Kind("cifar", "feature", "pixels"),
+    "cifar100": Kind("cifar", "feature", "pixels"),
+    "mnist": Kind("mnist", "feature", "pixels"),
+    "images": Kind("folder", "feature", "pixels"),
+    "signals": Kind("signals", holds="signals"),
+    "points": Kind("points", holds="made", reads_files=False),
+    "array": Kind("arrays"),
+    "prepared": Kind("prepared", None),
 }
+
+
+def kinds_of(holds: str) -> list[str]:
+    """Return the names of the kinds of data that hold pixels, signals, made rows or other rows."""
+    return [name for name, kind in KINDS.items() if kind.holds == holds]
+
+
+def usual_standardise(name: str) -> str | None:
+    """Return data.standardise of a kind where nothing is said, "none" for a kind that is not known."""
+    return KINDS[name].standardise if name in KINDS else "none"
+
+
 # Fields that some older stored configurations lack, with the value that keeps the old behaviour; `recognise` has none.
 YOUNGER_DATA: dict[str, Any] = {
     "columns": None,
@@ -79,7 +107,7 @@ class DataConfig:
     seed: int = 0  # planted, signals, points, select=random
     n: int | None = None  # planted, signals, points: samples (null: the kind's own number)
     # every kind
-    standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see STANDARDISE
+    standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see KINDS
     epsilon: float | None = None  # ε; null: relative to the data's scale
     whiten: str = "none"
     whiten_rank: int | None = (
@@ -133,7 +161,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         if self.standardise is None:
-            self.standardise = STANDARDISE.get(self.name, "none")
+            self.standardise = usual_standardise(self.name)
         self.path = _path(self.name, self.path)
         self.columns, self.drop = (name_list(key, getattr(self, key)) for key in ("columns", "drop"))
         for field, allowed in CHOICES.items():

@@ -17,7 +17,7 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.cifar import LAYOUTS
 from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
 from sigmapca_cli.sources.components import at_a_gap, by_broken_stick, by_share, count_of
-from sigmapca_cli.sources.config import STANDARDISE, DataConfig, name_list
+from sigmapca_cli.sources.config import DataConfig, name_list, usual_standardise
 from sigmapca_cli.sources.folder import SUFFIXES
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
@@ -168,7 +168,7 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     """Return the command that trains on these data with `options`; k and a are from `better`, the repaired data."""
     if "components" not in better:
         return None
-    defaults = {"standardise": STANDARDISE[options["name"]], "mix": not Path(path).is_dir()}
+    defaults = {"standardise": usual_standardise(options["name"]), "mix": not Path(path).is_dir()}
     words = [f"data={options['name']}", quoted_path(path)]
     for key, value in options.items():
         if key != "name" and value not in (None, [], defaults.get(key)):

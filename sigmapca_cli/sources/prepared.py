@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
-from sigmapca_cli.sources.config import STANDARDISE, DataConfig
+from sigmapca_cli.sources.config import DataConfig, usual_standardise
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.patches import PIXEL_EPSILON, PatchSource
@@ -103,7 +103,7 @@ def load(path: Path, cfg: DataConfig) -> Source:
 def _scaling(made: dict[str, Any], cfg: DataConfig) -> tuple[str, float | None]:
     """Return (standardise, ε) as prepared, unless `cfg` has another value than the default of its kind."""
     asked = getattr(cfg, "standardise", None)
-    if not getattr(cfg, "recognise", True) or asked == STANDARDISE.get(cfg.name):
+    if not getattr(cfg, "recognise", True) or asked == usual_standardise(cfg.name):
         return made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
     return str(asked), getattr(cfg, "epsilon", None)
 

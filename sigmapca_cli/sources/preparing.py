@@ -19,7 +19,7 @@ import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import MemorySource, Source
-from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
+from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig, kinds_of
 from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource
 from sigmapca_cli.sources.patches import PatchSource
@@ -150,10 +150,8 @@ def _check_same(target: Path, cfg: DataConfig, materialise: bool) -> None:
 
 def extract_patches(cfg: DataConfig, out: Path | None = None, materialise: bool = False) -> Path:
     """Write images, patch geometry and standardisation of image data; with `materialise` the patch matrix too."""
-    if cfg.name not in ("natural", "cifar10", "cifar100", "mnist", "images"):
-        raise InputError(
-            f"data={cfg.name} has no patches: choose natural, cifar10, cifar100, mnist or images"
-        )
+    if cfg.name not in kinds_of("pixels"):
+        raise InputError(f"data={cfg.name} has no patches: choose one of {', '.join(kinds_of('pixels'))}")
     return prepare(cfg, out, materialise)
 
 
@@ -166,6 +164,6 @@ def mix_signals(cfg: DataConfig, out: Path | None = None) -> Path:
 
 def sample_points(cfg: DataConfig, out: Path | None = None) -> Path:
     """Write rotated 2-D points, or planted data, with their true directions."""
-    if cfg.name not in ("points", "planted"):
-        raise InputError(f"data={cfg.name} holds no points: use data=points or data=planted")
+    if cfg.name not in kinds_of("made"):
+        raise InputError(f"data={cfg.name} holds no points: choose one of {', '.join(kinds_of('made'))}")
     return prepare(cfg, out)

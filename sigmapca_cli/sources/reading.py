@@ -9,7 +9,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.config import DataConfig, as_stored
+from sigmapca_cli.sources.config import DataConfig, as_stored, kinds_of
 from sigmapca_cli.sources.describe import kind_of_path
 from sigmapca_cli.sources.patches import pixel_unit
 
@@ -18,7 +18,6 @@ TABLES = (
     "key", "dataset", "transpose", "header", "columns", "drop", "decimal", "delimiter", "encoding", "recognise",
 )  # fmt: skip
 PICTURES = ("patch", "stride", "padding", "grey", "max_pixels", "recognise")
-PIXELS = ("images", "natural", "cifar10", "cifar100", "mnist")
 # Values whose mean is so many times larger than that of the run's pixels are on another scale.
 FAR = 20.0
 
@@ -45,7 +44,7 @@ def new_source(
     kind = changes.pop("name", None) or kind_of_path(path)
     of_pixels = run.patch_shape is not None
     options: dict[str, Any] = {"name": kind, "path": path, "standardise": "none"}
-    if kind in PIXELS:
+    if kind in kinds_of("pixels"):
         if not of_pixels:
             raise InputError(
                 f"{path} holds pictures, but this run was trained on {stored.get('name', 'other data')}"

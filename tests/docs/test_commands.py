@@ -107,7 +107,24 @@ def check_other(words: list[str], place: Path) -> str:
         return result.stderr
     if words[0] == "python":
         return "" if (REPOSITORY / words[1]).exists() else f"no such script: {words[1]}"
+    if words[0] == ".venv/bin/pytest":
+        return missing_tests(words[1:])
     return "" if words[0] in ("pip", ".", "cd", "git", "pip-audit") else "neither run nor marked"
+
+
+def missing_tests(words: list[str]) -> str:
+    """What `pytest WORDS` names and is not there: a file or folder, a test in it, a word of -k in no name of a test."""
+    for path in (word for word in words if word.startswith("tests")):
+        name, _, test = path.partition("::")
+        place = REPOSITORY / name
+        if not place.exists():
+            return f"no such file: {name}"
+        files = [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+        text = "".join(file.read_text("utf-8") for file in files)
+        wanted = [f"def {test}("] if test else [words[words.index("-k") + 1]] if "-k" in words else []
+        if missing := [word for word in wanted if word not in text]:
+            return f"{name} has no {missing[0]}"
+    return ""
 
 
 def check(command: Command, place: Path) -> str:

@@ -78,6 +78,10 @@ def test_negentropy_constant_is_that_of_a_standard_normal():
     nodes, weights = np.polynomial.hermite_e.hermegauss(200)
     expected = (weights @ metrics.log_cosh(nodes)) / np.sqrt(2 * np.pi)
     assert pytest.approx(expected, abs=1e-9) == metrics.LOG_COSH_OF_GAUSSIAN
+    generator = np.random.default_rng(0)
+    y = np.stack([generator.standard_normal(50_000), generator.laplace(size=50_000)], axis=1)
+    gaussian, laplace = metrics.negentropy(y)
+    assert gaussian < 1e-5 < laplace
     assert np.isfinite(metrics.log_cosh(np.array([1e4, -1e4]))).all()
 
 
@@ -95,6 +99,8 @@ def test_mcc_ignores_sign_order_and_scale():
     A = orthonormal(20, 5)
     B = A[:, [3, 1, 0, 4, 2]] * [-1, 2, -3, 1e-6, 5]
     assert metrics.mcc(A, B) == pytest.approx(1)
+    x = np.random.default_rng(0).standard_normal((300, 20))
+    assert metrics.mcc(x @ A + 7, x @ B, of="sources") == pytest.approx(1)
     assert metrics.mcc(A, B[:, :2]) == pytest.approx(1)
     assert metrics.mcc(A, orthonormal(20, 5, seed=1)) < 0.7
 
