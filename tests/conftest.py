@@ -54,3 +54,46 @@ def train(tmp_path):
         return Run.open(run(job))
 
     return call
+
+
+QUICK = (
+    "cli/test_completion.py",
+    "cli/test_errors.py",
+    "cli/test_path.py",
+    "docs/test_architecture.py",
+    "docs/test_docstrings.py",
+    "docs/test_glossary.py",
+    "docs/test_made_pages.py",
+    "evaluation/test_agreement.py",
+    "evaluation/test_metrics.py",
+    "evaluation/test_fourth.py",
+    "figures/test_data_figures.py",
+    "figures/test_filters.py",
+    "figures/test_terminal.py",
+    "methods/test_equations.py",
+    "methods/test_pieces.py",
+    "report/test_svg.py",
+    "runs/test_checkpoint.py",
+    "runs/test_find.py",
+    "runs/test_lock.py",
+    "runs/test_older_runs.py",
+    "solvers/test_controller.py",
+    "solvers/test_merit.py",
+    "sources/test_components.py",
+    "sources/test_config.py",
+    "sources/test_statistics.py",
+    "test_processes.py",
+    "training/test_batches.py",
+    "training/test_fused.py",
+    "training/test_gatherer.py",
+    "training/test_optimizers.py",
+)
+"""Files that together touch every room and take less than a minute: `make quick`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the quick files."""
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(tests).as_posix() in QUICK:
+            item.add_marker("quick")
