@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.sources import build
-from sigmapca_cli.sources.base import MemorySource, Source
+from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig, kinds_of
 from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.patches import PatchSource
 from sigmapca_cli.sources.prepared import FORMAT, FORMAT_VERSION, checksum, open_prepared
 from sigmapca_cli.untrusted_files import as_text

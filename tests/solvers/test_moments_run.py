@@ -14,8 +14,9 @@ from sigmapca_cli.runner.newton import Newton
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth
+from sigmapca_cli.sources.base import Standardisation, Truth
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.memory import MemorySource
 
 
 def planted(kind, n=30_000):
