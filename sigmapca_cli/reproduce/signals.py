@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sigmapca_cli.reproduce import draw
 from sigmapca_cli.reproduce.experiment import Claim, Experiment
 from sigmapca_cli.reproduce.plan import Panel
@@ -76,7 +74,9 @@ def recorded(loss: float) -> Claim:
     )
 
 
-def experiment(name: str, title: str, caption: str, panels: tuple[Any, ...], claims: tuple) -> Experiment:
+def experiment(
+    name: str, title: str, caption: str, panels: tuple[Panel, ...], claims: tuple[Claim, ...]
+) -> Experiment:
     """An experiment on signals."""
     return Experiment(
         name, title, caption, panels, claims, draw.signal_panels, images=False, ours=OURS, seeds=SEEDS
