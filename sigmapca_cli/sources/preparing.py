@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sigmapca_cli
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.atomic import remove_asides, replacing
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import MemorySource, Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig
-from sigmapca_cli.sources.exclusive import made_once, replace_whole
+from sigmapca_cli.sources.exclusive import made_once
 from sigmapca_cli.sources.folder import RaggedPatchSource
 from sigmapca_cli.sources.patches import PatchSource
 from sigmapca_cli.sources.prepared import FORMAT, FORMAT_VERSION, checksum, open_prepared
@@ -45,22 +45,12 @@ def default_name(cfg: DataConfig) -> str:
 
 @contextmanager
 def _written_whole(target: Path) -> Iterator[Any]:
-    """An HDF5 file written aside and moved onto `target` when complete; leftovers of killed writers go."""
+    """An HDF5 file written aside and moved onto `target` when complete."""
     import h5py
 
-    for old in target.parent.glob(f".{target.name}.*.writing"):
-        old.unlink(missing_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.writing")
-    try:
-        with h5py.File(aside, "w", locking=False) as file:
-            yield file
-        replace_whole(aside, target)
-    except OSError as error:
-        raise RunFailed(
-            f"{target} cannot be written ({error.strerror or error}): is the disk full?"
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)
+    remove_asides(target.parent, [target.name])  # only this process may make it now
+    with replacing(target) as aside, h5py.File(aside, "w", locking=False) as file:
+        yield file
 
 
 def _write_common(file: Any, source: Source, cfg: DataConfig, data: NDArray) -> None:
