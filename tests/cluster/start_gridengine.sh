@@ -6,10 +6,9 @@ set -euo pipefail
 
 stop() {
     local name pid
-    for name in execd/*/execd.pid qmaster/qmaster.pid; do
-        for pid in "$1"/spool/$name; do
-            if [ -s "$pid" ]; then kill "$(cat "$pid")" 2>/dev/null || true; fi
-        done
+    for name in execd/localhost/execd qmaster/qmaster; do
+        pid=$1/spool/$name.pid
+        if [ -s "$pid" ]; then kill "$(cat "$pid")" 2>/dev/null || true; fi
     done
 }
 
@@ -63,4 +62,14 @@ qconf -sq >"$folder/template"
 while read -r key _; do sed -i "/^$key /d" "$folder/template"; done <"$folder/queue"
 cat "$folder/template" >>"$folder/queue"
 qconf -Aq "$folder/queue"
-qconf -sq main.q >/dev/null
+# A look at the queue each second, and whenever a job comes or goes.
+qconf -ssconf | sed -E 's/^(schedule_interval +).*/\10:0:1/; s/^(flush_(submit|finish)_sec +).*/\11/' >"$folder/scheduler"
+qconf -Msconf "$folder/scheduler"
+for _ in $(seq 100); do
+    if qstat -f | grep -q '^main.q@localhost .*lx-[a-z0-9]* *$'; then exit 0; fi
+    sleep 0.2
+done
+echo "the queue did not become ready:" >&2
+qstat -f >&2 || true
+tail -n 20 "$folder"/spool/qmaster/messages "$folder"/spool/execd/*/messages >&2
+exit 1
