@@ -31,3 +31,14 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "truth_sources": ("row", "source"),
     "truth_mixing": ("feature", "source"),
 }
+
+# What this program reads again of /evaluation: dimensions of the numbers, None where they may be any.
+EVALUATION: dict[str, int | None] = {
+    **dict.fromkeys(
+        ("angle", "converged", "mcc", "mcc_chance", "explained_variance", "relative_gradient", "lam"), 0
+    ),
+    **dict.fromkeys(("pca_sigma", "trained_sigma", "truth_similarity", "identifiability/expected_cosine"), 1),
+    "identifiability/verdict": 2,
+    "a": None,
+    "unstable_pairs": None,
+}
