@@ -26,6 +26,9 @@ def check_layout(file: h5py.File) -> None:
             known, first = lengths.setdefault(axis, (length, name))
             if length != known:
                 raise ValueError(f"{name} has {length} {axis}s, {first} has {known}")
+    for axis in (*lengths, "step"):
+        if axis in file:
+            _data_set(file, axis, 1, NUMBERS)
     for name in TEXTS:
         if name in file and _data_set(file, name, 0).dtype.kind not in "SO":
             raise ValueError(f"{name} holds no text")

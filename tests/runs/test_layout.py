@@ -40,6 +40,8 @@ WRONG = [
     ("config", np.ones(3), "where 0 belong"),
     ("config", 1.5, "holds no text"),
     ("overrides", GROUP, "is a group"),
+    ("component", TEXT, "where 1 belong"),
+    ("feature", GROUP, "is a group"),
     ("truth_filters", np.ones(6), "where 2 belong"),
 ]
 
