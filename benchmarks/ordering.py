@@ -88,7 +88,7 @@ def aligned(
     state = built.init_state(W0, ((C @ W0) * W0).sum(-2).sqrt(), generator)
     parameters = {name: state[name] for name in built.parameters}
     stepper = optimizers.build(cfg.optimizer)
-    slots = stepper.start(parameters)
+    slots = optimizers.zero_state(type(stepper).__name__.lower(), parameters)
     rate = RATES.get(method, RATE)
     for step in range(steps):
         chosen = torch.randint(len(x), (BATCH,), generator=generator)

@@ -25,10 +25,15 @@ def groups() -> dict[str, list[str]]:
     found = {}
     for folder in sorted(conf_folder().iterdir()):
         if folder.is_dir() and folder.name != "hydra":
-            choices = sorted(file.stem for file in folder.glob("*.yaml"))
+            choices = choices_of(folder.name)
             if choices:
-                found[folder.name] = choices
+                found[folder.name] = list(choices)
     return found
+
+
+def choices_of(group: str) -> tuple[str, ...]:
+    """Return the choices of one config group: the names of its files."""
+    return tuple(sorted(file.stem for file in (conf_folder() / group).glob("*.yaml")))
 
 
 def all_groups() -> dict[str, list[str]]:

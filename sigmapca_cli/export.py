@@ -1,6 +1,4 @@
-"""A solution for other programs: npz, safetensors, or an ONNX graph that maps raw rows to components and
-back.
-"""
+"""A solution for other programs: npz, safetensors, or an ONNX graph from raw rows to components and back."""
 
 from __future__ import annotations
 
@@ -20,13 +18,31 @@ OPSET = 17
 
 
 def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
-    """Write the solution of `run` (as `runs.read.Run`) to `path` in one step; `kind` from the suffix unless
-    given.
+    """Write the solution of a run to one file, in one step.
 
-    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`.
-    onnx holds components = ((raw − mean) / scale [@ whitening]) @ encoder and its inverse, in float32.
-    InputError for another kind, for a run without a solution, or when the package that a kind needs is
-    missing.
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+    path : str or Path
+        Where to write; its folder is made, a file that is there is replaced.
+    kind : {"npz", "safetensors", "onnx"}, optional
+        Format; the suffix of `path` unless given.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        If the kind is another one, the run has no solution, or the package that a kind needs is missing.
+
+    Notes
+    -----
+    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`. onnx
+    holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32.
     """
     path = Path(path)
     kind = (kind or path.suffix.lstrip(".")).lower()
@@ -40,7 +56,23 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
 
 
 def solution_arrays(run: Any) -> dict[str, np.ndarray]:
-    """The arrays of `NAMES` that the run has, float64 and contiguous."""
+    """Return the arrays of `NAMES` that a run has.
+
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+
+    Returns
+    -------
+    dict of str to ndarray
+        In float64, contiguous.
+
+    Raises
+    ------
+    InputError
+        If one of filters, sigma, encoder, decoder, mean and scale is missing.
+    """
     found = {name: getattr(run, name, None) for name in NAMES}
     arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
     if missing := [
@@ -51,7 +83,18 @@ def solution_arrays(run: Any) -> dict[str, np.ndarray]:
 
 
 def facts(run: Any) -> dict[str, str]:
-    """What a reader needs to use the arrays, as text."""
+    """Return what a reader needs to use the arrays, as text.
+
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+
+    Returns
+    -------
+    dict of str to str
+        The format, the formula, model, seed and hashes; names of features and shape of a patch where there are some.
+    """
     attrs = run.attrs
     known = {
         name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs
@@ -70,8 +113,21 @@ def facts(run: Any) -> dict[str, str]:
 
 
 def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean (p,), forward (p, k), back (k, p)): components = (raw − mean) @ forward, raw ≈ components @ back
-    + mean.
+    """Return the two affine maps of a solution, standardisation included.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+
+    Returns
+    -------
+    mean : ndarray of shape (p,)
+        Mean of the raw features.
+    forward : ndarray of shape (p, k)
+        Of components = (raw − mean) @ forward.
+    back : ndarray of shape (k, p)
+        Of raw ≈ components @ back + mean.
     """
     scale, whitening = arrays["scale"], arrays.get("whitening")
     encoder, decoder = arrays["encoder"], arrays["decoder"]
@@ -81,15 +137,39 @@ def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """numpy's archive; the metadata is a JSON text in `metadata`."""
+    """Return an archive of NumPy; the metadata is a JSON text in `metadata`.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+    """
     buffer = io.BytesIO()
     np.savez_compressed(buffer, metadata=np.array(json.dumps(metadata)), **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
 def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """The safetensors layout: length of the header (u64), header in JSON padded to 8 bytes, raw little-endian
-    data.
+    """Return a file in the safetensors layout.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        Length of the header (u64), header in JSON padded to 8 bytes, raw little-endian data.
     """
     header: dict[str, Any] = {"__metadata__": metadata}
     start = 0
@@ -103,8 +183,27 @@ def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
 
 
 def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """Input raw (rows, p); outputs components (rows, k) and reconstruction (rows, p); float32.
+    """Return an ONNX graph from raw rows to components, and back to rows.
 
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        A model with the input raw (rows, p) and the outputs components (rows, k) and reconstruction (rows, p), float32.
+
+    Raises
+    ------
+    InputError
+        If the package onnx is missing.
+
+    Notes
+    -----
     The mean is subtracted first instead of being folded into an offset, which would cancel in float32.
     """
     try:

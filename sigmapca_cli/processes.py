@@ -81,7 +81,7 @@ def available_threads() -> int:
 
 
 def pick_threads(asked: int | None, work: int) -> int:
-    """Return the threads for a step of `work` multiplications. For small steps waking threads costs more than it gains."""
+    """Return the threads for a step of `work` multiplications: waking threads costs more than a small step gains."""
     if asked:
         return asked
     return 1 if work < 20_000_000 else available_threads()

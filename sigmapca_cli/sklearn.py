@@ -11,44 +11,77 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sklearn_solvers import SOLVERS, leading, warn_of_owners
 from sigmapca_cli.sources.components import count_of
-from sigmapca_cli.sources.owners import in_words, owned_components
-from sigmapca_cli.sources.statistics import rank_of
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
 
 
 class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Nonlinear PCA with σ: orthonormal components, identified where linear PCA's are arbitrary.
-
-    Follows the gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², h(z) = a·tanh(z/a), to where it vanishes, W (p, k) orthonormal,
-    Σ the standard deviations of xW; Σ and the decoder are held constant in the gradient, so the value itself is not
-    what is minimised (paper, the nonlinear PCA model). Data is centred, not scaled: put
-    StandardScaler before it if wanted.
+    """Find orthonormal components by variance and independence: nonlinear PCA with σ.
 
     Parameters
     ----------
-    n_components : number of components; None or "all" for all that have variance; a share of the variance between 0
-    and 1, as in scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
-    solver : "newton", exact and deterministic (the default); "moments", the maximum of a function of variances
-    and fourth cumulants, as exact and deterministic, without an a; or "sgd", stochastic training as the command
-    line does it. lam : weight of the cumulants for "moments". a : scale of the nonlinearity, or "auto"
-    (newton): small for light tails, large for heavy ones, per component. nonlinearity, derivative : as in the
-    command line's nonlinearity group; newton has a score for most. whiten : whether `transform` divides each
-    component by its standard deviation. max_iter : iterations of "newton" and "moments", or epochs of "sgd" (at
-    least one). tol : largest relative residual at which "newton" has converged, largest angle still to go, in
-    radians, for "moments" (docs/solver.md); "sgd" has a bound of its own, an angle (docs/convergence.md).
-    random_state : seed of "sgd", a RandomState to draw one from, or None for another one at every fit; the
-    others use no randomness.
+    n_components : int, float, {"all", "mdl", "mle"} or None
+        How many; None or "all" for all that have variance; a share of the variance between 0 and 1, as in
+        scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
+    solver : {"newton", "moments", "sgd"}
+        Newton steps, exact and deterministic; the maximum of a function of variances and fourth cumulants, as exact and
+        deterministic, without an a; or stochastic training, as the command line does it.
+    lam : float
+        Weight of the cumulants for "moments", above 0.
+    a : float or "auto"
+        Scale of the nonlinearity h(z) = a·tanh(z/a), above 0: small for light tails, large for heavy ones. "auto"
+        ("newton" only) chooses it for each component.
+    nonlinearity : str
+        Name of h, as in the group `nonlinearity` of the command line; "newton" has a score for most.
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1 in the gradient.
+    whiten : bool
+        Whether `transform` divides each component by its standard deviation.
+    max_iter : int
+        Iterations of "newton" and "moments", or epochs of "sgd" (at least one).
+    tol : float
+        Converged: the largest relative residual for "newton", the largest angle still to go, in radians, for "moments"
+        (docs/solver.md). "sgd" has a bound of its own, an angle (docs/convergence.md).
+    random_state : int, RandomState or None
+        Seed of "sgd": a number, a RandomState to draw one from, or None for another one at every fit. The others use no
+        randomness.
 
     Attributes
     ----------
-    components_ (k, p): the filters as rows, by decreasing variance, the entry of largest |value| of each
-    positive. sigma_ (k,): standard deviations of the components on the training data (biased: divided by n).
-    explained_variance_ (k,), explained_variance_ratio_ (k,): sigma_² and its share of the total variance.
-    n_components_: how many there are. mean_ (p,), n_features_in_, n_iter_, a_ (k,): the a of each component
-    ("moments": inf). converged_: False also warns.
+    components_ : ndarray of shape (k, p)
+        Filters as rows, by decreasing variance; the entry of largest absolute value of each is positive.
+    sigma_ : ndarray of shape (k,)
+        Standard deviations of the components on the training data (biased: divided by n).
+    explained_variance_ : ndarray of shape (k,)
+        Square of `sigma_`.
+    explained_variance_ratio_ : ndarray of shape (k,)
+        Its share of the total variance.
+    n_components_ : int
+        How many components there are, k.
+    mean_ : ndarray of shape (p,)
+        Mean of the training rows.
+    n_features_in_ : int
+        Number of features, p.
+    n_iter_ : int
+        Iterations, or epochs of "sgd".
+    a_ : ndarray of shape (k,)
+        The a of each component; inf for "moments".
+    converged_ : bool
+        Whether the solver converged; False also warns.
+
+    Notes
+    -----
+    The gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖² is followed to where it vanishes, W (p, k) orthonormal, Σ the standard
+    deviations of xW. Σ and the decoder are held constant in the gradient, so the value itself is not what is
+    minimised (paper, the nonlinear PCA model). Data are centred, not scaled: put StandardScaler before it if wanted.
+
+    References
+    ----------
+    F. Kanavati, L. Katsnith, M. Tsuneki (2024). σ-PCA: a building block for neural learning of identifiable linear
+    transformations. TMLR.
     """
 
     a_: np.ndarray
@@ -81,17 +114,39 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> SigmaPCA:
-        """Find the components of X (n, p); ValueError for settings or data that cannot be used."""
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Training rows, at least two.
+        y : None
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        SigmaPCA
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a setting or the data cannot be used.
+
+        Notes
+        -----
+        A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
+        """
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
         self.mean_ = X.mean(axis=0, dtype=np.float64)
         centred = X.astype(np.float64) - self.mean_
         k = self._count(X.shape)
-        P, values = _leading(centred, k if isinstance(k, int) else None)
+        P, values = leading(centred, k if isinstance(k, int) else None)
         if not (k is None or isinstance(k, int)):
             P = P[:, : count_of(k, values, len(X))]
-        _warn_of_owners(centred, P, values)
+        warn_of_owners(centred, P, values)
         try:
             W = SOLVERS[self.solver](self, centred, P)
         except InputError as error:
@@ -106,15 +161,40 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Components (n, k) of X (n, p), in the float type of X."""
+        """Return the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         Y = (X.astype(np.float64) - self.mean_) @ self.components_.T
         return (Y / self._divisor()).astype(X.dtype)
 
     def inverse_transform(self, Y: Any) -> np.ndarray:
-        """Rows (n, p) from components (n, k): the orthogonal projection of the original rows on the
-        components.
+        """Return the rows that components stand for.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, k)
+            Components, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            The orthogonal projections of the original rows on the components.
+
+        Raises
+        ------
+        ValueError
+            If Y does not have k columns.
         """
         check_is_fitted(self)
         Y = np.asarray(Y)
@@ -124,9 +204,19 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
 
     def certificate(self, X: Any, level: float = 0.05) -> Certificate:
-        """Which components are identified, from the training rows X: see `evaluation.identifiability`.
+        """Return which components the data identify.
 
-        `evaluation.words.explain` puts it in sentences.
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            The training rows.
+        level : float
+            Error rate at which an arbitrary pair may be called identified.
+
+        Returns
+        -------
+        evaluation.identifiability.Certificate
+            Curvature, angle and verdict of every pair; `evaluation.words.explain` puts it in sentences.
         """
         from sigmapca_cli.evaluation.identifiability import certify
 
@@ -178,114 +268,3 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _leading(centred: np.ndarray, k: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The leading k principal axes (p, k), and all variances; k None for those that have variance."""
-    n, p = centred.shape
-    if p <= n:
-        values, vectors = np.linalg.eigh(centred.T @ centred / n)
-        values, vectors = values[::-1], vectors[:, ::-1]
-    else:
-        _, s, vt = np.linalg.svd(centred, full_matrices=False)
-        values, vectors = s**2 / n, vt.T
-    rank = rank_of(values)
-    if rank == 0:
-        raise ValueError("all rows are equal: there is no variance to find components of")
-    if k is not None and k > rank:
-        raise ValueError(f"n_components={k} is more than the numerical rank {rank} of the data")
-    return vectors[:, : k or rank], values
-
-
-def _warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
-    """A UserWarning where a few rows hold most of a principal component."""
-    n = len(centred)
-    blocks = (centred[start : start + 8192] for start in range(0, n, 8192))
-    if owned := owned_components(blocks, P, values[: P.shape[1]], n, float(values.sum())):
-        warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
-
-
-def _newton(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """W = P R by Newton steps on the rotation group."""
-    from sigmapca_cli.solvers.newton import solve
-
-    if P.shape[1] == 1:
-        # One axis has nothing to turn against: it is the principal one, whatever a.
-        model.n_iter_, model.converged_, model.a_ = 1, True, np.array([_one_a(model, centred @ P)])
-        return P
-    result = solve(
-        centred @ P,
-        a=model.a,
-        nonlinearity=model.nonlinearity,
-        derivative=model.derivative,
-        tol=model.tol,
-        max_iter=model.max_iter,
-    )
-    model.n_iter_, model.converged_, model.a_ = result.iterations, result.converged, result.a
-    return P @ result.R
-
-
-def _moments(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """W = P R at the maximum of F over rotations R."""
-    from sigmapca_cli.solvers.maximum import maximise
-
-    k = P.shape[1]
-    model.n_iter_, model.converged_, model.a_ = 1, True, np.full(k, np.inf)
-    if k == 1:
-        return P
-    result = maximise(centred @ P, model.lam, tol=model.tol, max_iter=model.max_iter)
-    model.n_iter_, model.converged_ = result.iterations, result.converged
-    return P @ result.R
-
-
-def _one_a(model: SigmaPCA, y: np.ndarray) -> float:
-    """The a of a single component: the one given, or by the sign of its kurtosis."""
-    from sigmapca_cli.evaluation.metrics import kurtosis
-
-    if model.a == "auto":
-        return 3.0 if kurtosis(y)[0] > 0 else 0.8
-    if isinstance(model.a, str) or not model.a > 0:
-        raise InputError(f"a={model.a!r}: must be a positive number, or auto")
-    return float(model.a)
-
-
-def _sgd(model: SigmaPCA, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """W by stochastic training on tangent gradients, started at the principal axes P."""
-    from sigmapca_cli.config import Config
-    from sigmapca_cli.methods.config import NonlinearityConfig
-    from sigmapca_cli.processes import blas, pick_threads
-    from sigmapca_cli.runner import choose, stochastic
-    from sigmapca_cli.sources.base import MemorySource, Standardisation
-    from sigmapca_cli.training import loop
-    from sigmapca_cli.training.arrays import as_numpy
-
-    if model.a == "auto":
-        raise InputError('solver="sgd" needs a number for a, such as 4.0 (heavy tails) or 0.8 (light tails)')
-    n, k = len(centred), P.shape[1]
-    cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
-    cfg.batch_size, cfg.rescale = min(128, n), True
-    cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
-    source = MemorySource("array", centred, Standardisation("none"))
-    source.in_memory = False  # somebody else's process is not to be forked
-    method = choose.method_of(cfg)
-    trainer = stochastic.make_trainer(cfg, method, source, "cpu")
-    with blas(pick_threads(None, cfg.batch_size * source.p * k)):
-        loop.train([trainer])
-        model.converged_ = stochastic.convergence_of(trainer).converged(cfg.tol)
-    model.n_iter_ = model.max_iter
-    model.a_ = np.full(k, float(model.a))
-    # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
-    U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
-    return U @ Vt
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state: an int is itself, None and a RandomState are drawn from."""
-    from sklearn.utils import check_random_state
-
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-SOLVERS = {"newton": _newton, "moments": _moments, "sgd": _sgd}

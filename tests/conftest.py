@@ -1,26 +1,12 @@
 """Fixtures that every room's tests share."""
 
-import importlib.util
 import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-
-
-def load_helper(path: Path) -> None:
-    """Make a file of helpers importable by its name: tests are no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-
-
-load_helper(Path(__file__).with_name("shell.py"))
 
 
 @pytest.fixture
@@ -45,22 +31,69 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def train(tmp_path):
-    """Train in this process with these overrides, kept small; the run that was written."""
-    from hydra import compose, initialize_config_dir
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of four megabytes."""
+    from small_disks import mounted
 
-    from sigmapca_cli.conf_files import conf_folder, hydra_base
-    from sigmapca_cli.config import register
+    with mounted(tmp_path) as disk:
+        yield disk
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Train in this process with these overrides, kept small; return the run that was written."""
+    from composing import composed
+
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner.run import run
     from sigmapca_cli.runs.read import Run
 
     def call(*overrides):
-        register()
-        with initialize_config_dir(str(conf_folder()), **hydra_base()):
-            cfg = compose("config", [f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides])
-        job = job_of(cfg)
+        job = job_of(composed(f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides))
         job.overrides = list(overrides)
         return Run.open(run(job))
 
     return call
+
+
+QUICK = (
+    "cli/test_completion.py",
+    "cli/test_errors.py",
+    "cli/test_path.py",
+    "docs/test_architecture.py",
+    "docs/test_docstrings.py",
+    "docs/test_glossary.py",
+    "docs/test_made_pages.py",
+    "evaluation/test_agreement.py",
+    "evaluation/test_metrics.py",
+    "evaluation/test_fourth.py",
+    "figures/test_data_figures.py",
+    "figures/test_filters.py",
+    "figures/test_terminal.py",
+    "methods/test_equations.py",
+    "methods/test_pieces.py",
+    "report/test_svg.py",
+    "runs/test_checkpoint.py",
+    "runs/test_find.py",
+    "runs/test_lock.py",
+    "runs/test_older_runs.py",
+    "solvers/test_controller.py",
+    "solvers/test_merit.py",
+    "sources/test_components.py",
+    "sources/test_config.py",
+    "sources/test_statistics.py",
+    "test_processes.py",
+    "training/test_batches.py",
+    "training/test_fused.py",
+    "training/test_gatherer.py",
+    "training/test_optimizers.py",
+)
+"""Files that together touch every room and take less than a minute: `make quick`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the quick files."""
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(tests).as_posix() in QUICK:
+            item.add_marker("quick")

@@ -19,26 +19,57 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
+from sigmapca_cli.sources.spacing import evenly_spaced
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
 LEVEL = 0.05
-#: Up to this many components the angles take the couplings between pairs into account (a k²/2 × k²/2 system).
+"""Default error rate of a certificate."""
 MOST_COUPLED = 64
+"""Largest k for which the angles take the coupling of pairs into account (a k²/2 × k²/2 system)."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Everything about the pairs of k components; matrices are symmetric (k, k) with nan on their diagonal.
+    """What holds each pair of k components; matrices are symmetric (k, k) with nan on their diagonal.
 
-    curvature H; error, its standard error; score, H less its sampling bias / error; shape, the part of H that
-    does not come from different variances, and its standard error; variance_score: the difference of the two
-    log σ over its standard error; angle: the standard error, in radians, of the angle between the two axes
-    (inf where nothing fixes it); verdict: IDENTIFIED, ARBITRARY or REPELLED. Per component (k,): weakest, the
-    partner with the smallest score; kurtosis; sigma. `threshold` is the score up to which a pair is
-    arbitrary, at the error rate `level`; n counts rows. linear: judged by variances alone, as linear PCA is.
-    mixed (k, k): pairs held where they are mixtures (`mixtures`), REPELLED in verdict. cut (k,): components whose
-    variance is that of directions left out. lam: λ of F where it is the curvature of an answer of solver=moments,
-    not that of the main loss.
+    Attributes
+    ----------
+    curvature : ndarray of shape (k, k)
+        H, the curvature of the loss as the pair turns.
+    error : ndarray of shape (k, k)
+        Standard error of H.
+    score : ndarray of shape (k, k)
+        H less its sampling bias, over its error.
+    shape : ndarray of shape (k, k)
+        The part of H that does not come from different variances.
+    shape_error : ndarray of shape (k, k)
+        Its standard error.
+    variance_score : ndarray of shape (k, k)
+        The difference of the two log σ over its standard error.
+    angle : ndarray of shape (k, k)
+        Standard error of the angle between the two axes, in radians; inf where nothing fixes it.
+    verdict : ndarray of str, of shape (k, k)
+        IDENTIFIED, ARBITRARY or REPELLED.
+    weakest : ndarray of int, of shape (k,)
+        The partner with the smallest score.
+    kurtosis : ndarray of shape (k,)
+        Excess kurtosis.
+    sigma : ndarray of shape (k,)
+        Standard deviations.
+    n : int
+        Number of rows.
+    threshold : float
+        The score up to which a pair is arbitrary.
+    level : float
+        The error rate that the threshold is for.
+    linear : bool
+        Judged by variances alone, as linear PCA is.
+    lam : float or None
+        λ of F, where H is the curvature of an answer of solver=moments and not of the main loss.
+    mixed : ndarray of bool, of shape (k, k), or None
+        Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
+    cut : ndarray of bool, of shape (k,), or None
+        Components whose variance is that of directions left out.
     """
 
     curvature: Array
@@ -62,14 +93,14 @@ class Certificate:
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """(k,): whether every pair of the component is identified."""
+        """Return (k,): whether every pair of the component is identified."""
         other = ~np.eye(len(self.sigma), dtype=bool)
         held = np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
         return held if self.cut is None else held & ~self.cut
 
     @property
     def expected_cosine(self) -> Array:
-        """(k,): the |cos| of an axis with its large-sample limit that the angles predict, cos √(Σ_j angle²).
+        """Return (k,): the |cos| of an axis with its large-sample limit that the angles predict, cos √(Σ_j angle²).
 
         Rotation within the k components only; an arbitrary axis gives 0.
         """
@@ -88,16 +119,45 @@ def certify(
     block: int = 8192,
     c: float | None = None,
 ) -> Certificate:
-    """The certificate of components Y, an (n, k) array or a re-iterable of (m, k) blocks, read twice.
+    """Return the certificate of components: which pairs the data identify, and how well.
 
-    a is one number or one a component; c scales an asymmetric tanh.
-    `fitted=False` says that the rows were held out, or that the axes are
-    those of linear PCA: then with probability 1 − level or more no Gaussian pair of equal variance is called
-    identified. Axes fitted by nonlinear PCA on these rows sit where chance made H large: two leading
-    harmonics of a noise, each of Rayleigh distributed height, so the threshold is higher (2.8 for one pair at
-    0.05, where a t distributed score has 1.7). As all pairs are fitted together, the level then holds for
-    each pair only. Rows should come in their natural order, so that those which depend on each other are
-    neighbours. InputError for a nonlinearity without a score φ.
+    Parameters
+    ----------
+    Y : array-like of shape (n, k), or re-iterable of array-like of shape (m, k)
+        Components; blocks are read twice. Rows should come in their natural order, so that those which depend on each
+        other are neighbours.
+    nonlinearity : str
+        Name of h, which has a score φ (`solvers.scores`).
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1.
+    a : float or array-like of shape (k,)
+        Scale of h, in units of the standard deviation of each component.
+    level : float
+        Error rate at which an arbitrary pair may be called identified.
+    fitted : bool
+        Whether the axes were fitted by nonlinear PCA on these rows. False: the rows
+        were held out, or the axes are those of linear PCA.
+    block : int
+        Rows at a time.
+    c : float, optional
+        Scale of an asymmetric tanh.
+
+    Returns
+    -------
+    Certificate
+        Curvatures, their errors, verdicts and angles.
+
+    Raises
+    ------
+    InputError
+        If the nonlinearity has no score φ.
+
+    Notes
+    -----
+    With fitted=False, no Gaussian pair of equal variance is called identified with probability 1 − level or more.
+    Fitted axes sit where chance made H large: two leading harmonics of a noise, each of Rayleigh distributed height, so
+    the threshold is higher (2.8 for one pair at 0.05, where a t distributed score has 1.7). All pairs are fitted
+    together, so the level then holds for each pair only. The equation of H is in docs/evaluation.md.
     """
     from sigmapca_cli.solvers.scores import lookup
 
@@ -112,15 +172,16 @@ def certify(
 
 
 def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
-    """The score that a Gaussian pair exceeds with probability level / (number of pairs), errors having
-    `freedom`.
+    """Return the score that a Gaussian pair exceeds with probability level / (number of pairs).
+
+    `freedom`: degrees of freedom of the standard errors; fitted: whether the axes were fitted on the same rows.
     """
     from scipy.stats import t
 
     each = level / max(k * (k - 1) // 2, 1)
     if not fitted:
         return float(t.isf(each, freedom))
-    # A Rayleigh variable over an independent estimate of its scale; two of them, one for each leading harmonic.
+    # The larger of two Rayleigh variables, one for each leading harmonic, over an independent estimate of their scale.
     return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
 
 
@@ -137,17 +198,17 @@ def _certificate(
     s = pairs.log_sigma_influence
     log_sigma = np.log(np.where(sigma > 0, sigma, 1.0))
     variance_error = pairs.error(s[:, :, None] - s[:, None, :])
-    # Ratios of sample variances exceed the true ones on average: else equal variances would look unequal.
+    # Ratios of sample variances are biased upwards: without this term equal variances would look unequal.
     m, t2 = np.diag(moments.over_all(moments.A)), pairs.ratio
     bias = 2 * variance_error**2 * (m * t2 + m[:, None] / t2)
     error = pairs.error(pairs.H_influence)
     value = _ratio(pairs.H - bias, error)
     verdict = np.where(value > threshold, IDENTIFIED, np.where(value < -threshold, REPELLED, ARBITRARY))
     variance_score = _ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)
-    # What different variances hold is meant to be where it is; what shape alone holds may be a mixture.
+    # Axes identified by different variances are correct; axes identified by shape alone may be a mixture.
     mixed = (variance_score <= threshold) & mixed_pairs(moments.rows)
     verdict[mixed] = REPELLED
-    # The curvature of a pair that is not identified may be anything near 0: nothing fixes its angle.
+    # The curvature of a pair that is not identified is close to 0: its angle has no finite error.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
     return Certificate(
         curvature=without_diagonal(pairs.H),
@@ -169,9 +230,7 @@ def _certificate(
 
 
 def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: Any, a: Array) -> Array:
-    """Standard error of the angle of each pair: that of J⁻¹S, J = dS/dθ over all pairs, or of S/H for many
-    components.
-    """
+    """Return the standard error of the angle of each pair, (k, k): of J⁻¹S, J = dS/dθ, or of S/H for large k."""
     k = len(sigma)
     if not 2 < k <= MOST_COUPLED:
         return _ratio(pairs.error(pairs.S_influence), np.abs(pairs.H), at_zero=np.inf)
@@ -194,6 +253,7 @@ def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array
 
 
 def without_diagonal(matrix: Array) -> Array:
+    """Return a copy of the matrix (k, k) with nan on its diagonal."""
     result = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(result, np.nan)
     return result
@@ -203,22 +263,21 @@ def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:
     return np.divide(top, bottom, out=np.full_like(top, at_zero), where=bottom > 0)
 
 
-#: Scales of tanh that `scan_a` tries: below 1 for light tails, above for heavy ones.
 CANDIDATES = (0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Values of a that `scan_a` tries: below 1 for light tails, above 1 for heavy tails."""
 
 
 def scan_a(
     Y: ArrayLike, candidates: Iterable[float] = CANDIDATES, rows: int = 20_000, level: float = LEVEL
 ) -> dict[float, dict[str, int]]:
-    """For each a, how many pairs of the components Y (n, k) h = a·tanh(z/a) identifies, leaves arbitrary, and
-    repels.
+    """Return for each a how many pairs of the components Y (n, k) are identified, arbitrary and repelled.
 
-    The axes are those given, so give components that another method or a first run found. The a that
-    identifies most pairs and repels none is the one to train with; where every a repels some, the signs of
-    the kurtosis are mixed: a=auto.
+    The nonlinearity is h = a·tanh(z/a). The axes are those of Y: give components that another method or a first run
+    found. Train with the a that identifies most pairs and repels none. If every a repels some, components have
+    kurtosis of both signs: use a=auto.
     """
     Y = np.asarray(Y)
-    Y = Y[np.unique(np.linspace(0, len(Y) - 1, min(len(Y), rows)).astype(np.int64))]
+    Y = Y[evenly_spaced(len(Y), rows)]
     upper = np.triu_indices(Y.shape[1], 1)
     found = {}
     for a in candidates:

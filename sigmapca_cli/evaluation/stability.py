@@ -1,7 +1,7 @@
-"""Which components come back in every run: clusters of the estimates of many seeds, as in ICASSO.
+"""Components that every run finds: clusters of the estimates of many seeds, as in ICASSO.
 
 Himberg, Hyvärinen and Esposito (2004): pool the components of all runs, cluster them by |cos| with average
-linkage, and call a component reliable when its cluster is compact, isolated, and has a member of every run.
+linkage, and call a component reliable if its cluster is compact, isolated, and has a member from every run.
 """
 
 from __future__ import annotations
@@ -14,31 +14,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.evaluation.metrics import Array, cosines
+from sigmapca_cli.evaluation.matching import Array, cosines
 
-#: A cluster is reproducible from this index on, and from this fraction of the runs on. Two axes that turn
-#: freely in their plane still reach an index of 8/π² = 0.81 (average linkage cuts the plane in quarters).
 RELIABLE_INDEX = 0.9
+"""Smallest index of a reproducible cluster. Two unidentified axes, which may point anywhere in their plane, still reach
+an index of 8/π² = 0.81 (average linkage cuts the plane into quarters)."""
 RELIABLE_RUNS = 0.9
-#: Rate at which axes that turn freely may be called reproducible. Of few runs some agree by chance.
+"""Smallest fraction of the runs that have a member in a reproducible cluster."""
 FALSE_RATE = 0.05
-#: Share of that rate that the simulated level uses up: the level is a quantile with an error of its own.
+"""Largest probability of calling unidentified axes reproducible. With few runs, some axes agree by chance."""
 USED = 0.5
-#: Simulated sets of runs from which the level that chance reaches is taken.
+"""Fraction of that probability that the simulated quantile uses; the rest allows for the error of the simulation."""
 SIMULATIONS = 1000
+"""Number of simulated sets of runs for the chance level."""
 
 
 @dataclass(frozen=True)
 class Stability:
-    """One entry a cluster, the most stable first.
+    """Clusters of the components of several runs, the most stable first.
 
-    index (c,): I_q = mean |cos| of two different members of the cluster − mean |cos| from it to the rest, at most
-    1; a single estimate has no partner to agree with and gets 0. centrotype (p, c): the member most similar to its
-    cluster. source (c, 2): run and component of the centrotype. runs (c,): fraction of the runs with a
-    member. size (c,): members. labels: one array (k,) a run, the cluster of each of its components.
-    reproducible (c,): alike, in nearly every run, and more so than freely turning axes are in all but 5 % of cases.
-    undecided (c,): alike and in nearly every run, but no more than free axes may be in so few runs. chance: the mean
-    |cos| within that free axes exceed in 5 % of cases.
+    Attributes
+    ----------
+    index : ndarray of shape (c,)
+        I_q, the mean |cos| of two different members of the cluster less the mean |cos| from it to the rest; at most
+        1, and 0 for a single estimate, which has no partner to agree with.
+    centrotype : ndarray of shape (p, c)
+        The member that is most similar to its cluster.
+    source : ndarray of int, of shape (c, 2)
+        Run and component of the centrotype.
+    runs : ndarray of shape (c,)
+        Share of the runs that have a member.
+    size : ndarray of int, of shape (c,)
+        Number of members.
+    labels : list of ndarray of int
+        One array (k,) a run: the cluster of each of its components.
+    reproducible : ndarray of bool, of shape (c,)
+        Alike, in nearly every run, and more so than freely turning axes are in all but 5 % of cases.
+    undecided : ndarray of bool, of shape (c,)
+        Alike and in nearly every run, but no more than free axes may be in so few runs.
+    chance : float
+        The mean |cos| within a cluster that free axes exceed in 5 % of cases.
     """
 
     index: Array
@@ -53,24 +68,44 @@ class Stability:
 
     @property
     def mean(self) -> float:
-        """Mean stability index over the clusters."""
+        """Return the mean stability index over the clusters."""
         return float(self.index.mean())
 
 
-def stability(
-    filters: Sequence[ArrayLike], clusters: int | None = None, C: ArrayLike | None = None
-) -> Stability:
-    """Cluster the filters (p, k) of two or more runs; `clusters` is the largest k unless given.
+def stability(filters: Sequence[ArrayLike], clusters: int | None = None) -> Stability:
+    """Return the clusters of the filters of two or more runs.
 
-    With the covariance C (p, p) of the data the similarity is the |corr| of the components rather than the
-    |cos| of the filters. Sign, order and scale of the filters change nothing. InputError for fewer than two
-    runs.
+    Parameters
+    ----------
+    filters : sequence of array-like of shape (p, k)
+        Filters of each run; k may differ. Sign, order and scale change nothing.
+    clusters : int, optional
+        How many clusters; the largest k unless given.
+
+    Returns
+    -------
+    Stability
+        One entry a cluster.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs, or their numbers of features differ.
+
+    Notes
+    -----
+    Components of all runs are pooled and clustered by average linkage of 1 − |cos|, as ICASSO does.
+
+    References
+    ----------
+    J. Himberg, A. Hyvärinen, F. Esposito (2004). Validating the independent components of neuroimaging time series via
+    clustering and visualization. NeuroImage 22.
     """
     runs = [np.asarray(W, dtype=np.float64) for W in filters]
     if len(runs) < 2 or len({len(W) for W in runs}) != 1:
         raise InputError("stability needs two or more runs with the same number of features")
     pooled = np.hstack([W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny) for W in runs])
-    similarity = cosines(pooled, pooled) if C is None else cosines(root := _root(C) @ pooled, root)
+    similarity = cosines(pooled, pooled)
     run_of = np.repeat(np.arange(len(runs)), [W.shape[1] for W in runs])
     label = clustered(similarity, clusters or max(W.shape[1] for W in runs))
     return _describe(pooled, similarity, label, run_of, [W.shape[1] for W in runs])
@@ -113,17 +148,40 @@ def _describe(
 
 
 def without_self(similarity: Array) -> float:
-    """Mean similarity (m, m) of two different estimates; 0 for one alone. Its agreement with itself says nothing."""
+    """Return the mean similarity of two different estimates: agreement with itself says nothing.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (m, m)
+        Of the members of a cluster.
+
+    Returns
+    -------
+    float
+        0 for one estimate alone.
+    """
     m = len(similarity)
     return float((similarity.sum() - np.trace(similarity)) / (m * (m - 1))) if m > 1 else 0.0
 
 
 @cache
 def chance_level(runs: int) -> float:
-    """The mean |cos| within a cluster that two axes exceed in 5 % of cases which turn freely in their plane.
+    """Return the mean |cos| within a cluster that freely turning axes exceed in 5 % of cases.
 
-    The worst case: in more dimensions free axes meet less often. By simulation with the same clustering; 0.9995 for
-    2 runs, 0.99 for 3, 0.81 in the limit of many.
+    Parameters
+    ----------
+    runs : int
+        How many runs are compared.
+
+    Returns
+    -------
+    float
+        0.9995 for 2 runs, 0.99 for 3, 0.81 in the limit of many.
+
+    Notes
+    -----
+    By simulation, with the same clustering, of two axes in their plane. It is the worst case: in more dimensions free
+    axes meet less often.
     """
     random = np.random.default_rng(0)
     levels = []
@@ -140,14 +198,22 @@ def chance_level(runs: int) -> float:
 
 
 def clustered(similarity: Array, count: int) -> NDArray[np.intp]:
-    """At most `count` clusters by average linkage: the number, from 0 on, of each estimate."""
+    """Return the cluster of each estimate, by average linkage.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (m, m)
+        Such as |cos|.
+    count : int
+        How many clusters at most.
+
+    Returns
+    -------
+    ndarray of int, of shape (m,)
+        Numbers of clusters, from 0 on.
+    """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
     distance = squareform(1 - similarity, checks=False)
     return np.asarray(fcluster(linkage(distance, "average"), count, "maxclust") - 1, np.intp)
-
-
-def _root(C: ArrayLike) -> Array:
-    values, vectors = np.linalg.eigh(np.asarray(C, dtype=np.float64))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -8,7 +8,8 @@ from typing import Any
 
 from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods import nonlinearities, objectives, regularisers, updates  # noqa: F401  objectives register
+from sigmapca_cli.methods import objectives, regularisers, updates  # noqa: F401  objectives register
+from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 
 
@@ -132,7 +133,7 @@ def _check_nonlinearity(cfg: Any, objective: Objective) -> None:
         raise InputError(
             f"nonlinearity={name}: objective {objective.name} gives a no gradient; use scaled_tanh"
         )
-    if a == "auto" and (name not in nonlinearities.USES_A or name == "trainable_scaled_tanh"):
+    if a == "auto" and (name not in SCALED or name == "trainable_scaled_tanh"):
         raise InputError(f"a=auto: nonlinearity {name} has no a to choose; use nonlinearity=scaled_tanh")
 
 

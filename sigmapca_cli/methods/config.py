@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.checks import choice, in_range
+from sigmapca_cli.conf_files import choices_of
 from sigmapca_cli.errors import InputError
 
-NONLINEARITIES = (
-    "tanh",
-    "scaled_tanh",
-    "trainable_scaled_tanh",
-    "hard_tanh",
-    "asymmetric",
-    "sign",
-    "identity",
-)
+SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
+"""The nonlinearities that have a scale a; the choices themselves are the files of `conf/nonlinearity`."""
 SIGMAS = ("batch", "ema", "data", "trainable", "unit")
 CONSTRAINTS = ("none", "unit_norm", "symmetric", "gram_schmidt", "weight_norm", "weight_unit_norm")
 ORDERINGS = (
@@ -108,7 +102,7 @@ class NonlinearityConfig:
     derivative: str = "true"  # true: h′ as it is; one: h′ := 1
 
     def __post_init__(self) -> None:
-        choice("nonlinearity", self.name, NONLINEARITIES)
+        choice("nonlinearity", self.name, choices_of("nonlinearity"))
         choice("nonlinearity.derivative", str(self.derivative).lower(), ("true", "one"))
         self.derivative = str(self.derivative).lower()
         if self.a not in ("${a}", math.inf):  # inf is solver=newton's; for others `Config` refuses it

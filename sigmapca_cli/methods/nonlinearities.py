@@ -15,19 +15,34 @@ from torch import Tensor
 Pair = tuple[Tensor, Any]
 Nonlinearity = Callable[..., Pair]
 
+REGISTRY: dict[str, Nonlinearity] = {}
+"""All nonlinearities by name; a function joins by the decorator."""
 
+
+def nonlinearity(function: Nonlinearity) -> Nonlinearity:
+    """Register h under the name of its function, which is the name of its file in `conf/nonlinearity` too."""
+    REGISTRY[function.__name__] = function
+    return function
+
+
+@nonlinearity
 def tanh(z: Tensor, a: Any = 1.0, c: Any = None) -> Pair:
     """h = tanh z, h′ = 1 − h²  (paper, conventional nonlinear PCA)."""
     h = torch.tanh(z)
     return h, 1 - h * h
 
 
+@nonlinearity
 def scaled_tanh(z: Tensor, a: Any = 4.0, c: Any = None) -> Pair:
     """h = a·tanh(z/a), h′ = 1 − (h/a)²  (paper, choice of nonlinearity)."""
     t = torch.tanh(z / a)
     return a * t, 1 - t * t
 
 
+REGISTRY["trainable_scaled_tanh"] = scaled_tanh  # the same h; a is a parameter (`pieces`)
+
+
+@nonlinearity
 def hard_tanh(z: Tensor, a: Any = 2.0, c: Any = None) -> Pair:
     """h = clip(z, −a, a), h′ = 1 inside and 0 outside
 
@@ -37,6 +52,7 @@ def hard_tanh(z: Tensor, a: Any = 2.0, c: Any = None) -> Pair:
     return h, (z.abs() < a).to(z.dtype)
 
 
+@nonlinearity
 def asymmetric(z: Tensor, a: Any = 1.0, c: Any = 1.6) -> Pair:
     """h = c·tanh z, h′ = c(1 − tanh² z); c = None means 1/std(tanh z) over the batch, held constant
 
@@ -50,27 +66,16 @@ def asymmetric(z: Tensor, a: Any = 1.0, c: Any = 1.6) -> Pair:
     return c * t, c * (1 - t * t)
 
 
+@nonlinearity
 def sign(z: Tensor, a: Any = 1.0, c: Any = None) -> Pair:
     """h = sign z, h′ = 0  (the limit of tanh(z/ε); rows 19 and 23)."""
     return torch.sign(z), torch.zeros_like(z)
 
 
+@nonlinearity
 def identity(z: Tensor, a: Any = 1.0, c: Any = None) -> Pair:
     """h = z, h′ = 1: every nonlinear method becomes its linear one."""
     return z, 1.0
-
-
-REGISTRY: dict[str, Nonlinearity] = {
-    "tanh": tanh,
-    "scaled_tanh": scaled_tanh,
-    "trainable_scaled_tanh": scaled_tanh,
-    "hard_tanh": hard_tanh,
-    "asymmetric": asymmetric,
-    "sign": sign,
-    "identity": identity,
-}
-
-USES_A = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
 
 
 def derivative_one(nonlinearity: Nonlinearity) -> Nonlinearity:

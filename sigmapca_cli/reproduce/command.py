@@ -125,7 +125,7 @@ def conclude_one(experiment: Experiment, setting: Setting, outcomes: list[Outcom
     """Judge and draw an experiment, and say how many claims held."""
     with quiet():
         verdicts = conclude(experiment, setting, outcomes, root)
-    found = count([verdict for verdict in verdicts if not verdict["ours"]])
+    found = count([verdict for verdict in verdicts if not verdict["ours"]] or verdicts)
     rest = "".join(f", {found[name]} {name}" for name in (UNDECIDED, NOT_MEASURED) if found[name])
     figure = folder_of(root, experiment.name, setting.way) / "figure.png"
     share = f"{found[HELD]} of {found[HELD] + found[NOT_HELD] + found[UNDECIDED]} claims held"

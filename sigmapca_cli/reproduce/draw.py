@@ -146,7 +146,7 @@ def point_panels(results: Results) -> Figure:
         return nothing(results)
     clouds: list[tuple[str, Array, str]] = [
         ("original", results.source(key).truth.sources, GREEN),
-        ("rotated by 45°", results.rows(key), BLACK),
+        (f"rotated by {results.run(key).config['data']['angle']:g}°", results.rows(key), BLACK),
     ]
     for panel in shown:
         try:

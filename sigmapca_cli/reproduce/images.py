@@ -226,6 +226,7 @@ ZCA_WHITENED = Experiment(
             "<",
             1.0,
             lambda r: r.ratio("adam", "nonlinear", "negentropy"),
+            not_for=CONSTRUCTED,
         ),
         Claim(
             "On whitened data Adam does better with an orthogonality term",
@@ -233,6 +234,7 @@ ZCA_WHITENED = Experiment(
             ">",
             1.0,
             lambda r: r.ratio("adam/orthogonal", "adam", "negentropy"),
+            not_for=CONSTRUCTED,
         ),
         recorded(2.0794, "ZCA-whitened, a = 4", "nonlinear"),
     ),

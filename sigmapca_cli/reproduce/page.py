@@ -19,7 +19,7 @@ from sigmapca_cli.report.page import (
     Verdicts,
 )
 from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, SOLVERS, UNDECIDED, count, state
-from sigmapca_cli.reproduce.registry import ORDER
+from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.summary import (
     HOLDS,
     WAYS,
@@ -28,6 +28,7 @@ from sigmapca_cli.reproduce.summary import (
     asked,
     convergence,
     differences,
+    main_claims,
     mark,
     names,
     of_the_paper,
@@ -42,7 +43,7 @@ from sigmapca_cli.reproduce.verdicts import folder_of, read_reports
 
 def write_page(root: Path) -> Path:
     """Write index.html from whatever has been run."""
-    reports = read_reports(root, list(ORDER))
+    reports = read_reports(root, list(EXPERIMENTS))
     return page.write_page(root / "index.html", "σ-PCA, reproduced", sections(reports, root))
 
 
@@ -73,7 +74,7 @@ def share(report: Report | None) -> Cell:
     """3 of 4, the darker the more of them held."""
     if report is None:
         return Cell("–")
-    found = count(of_the_paper(report))
+    found = count(main_claims(report))
     tried = found[HELD] + found[NOT_HELD] + found[UNDECIDED]
     part = found[HELD] / tried if tried else 0.0
     return Cell(in_words(found) + (" (quick)" if report["quick"] else ""), part, tint=part)
@@ -91,7 +92,7 @@ def experiment(name: str, reports: Reports, root: Path) -> list[Any]:
     blocks: list[Any] = [Text(f"{first['title']}. {first['caption']}")]
     for way, report in found.items():
         quick = " in a quick look" if report["quick"] else ""
-        words = f"With {WAYS[way]}: {in_words(count(of_the_paper(report)))}{quick}"
+        words = f"With {WAYS[way]}: {in_words(count(main_claims(report)))}{quick}"
         blocks.append(
             Details(words, one_way(report, folder_of(root, name, way), way), f"{name}-{way}", opened=True)
         )

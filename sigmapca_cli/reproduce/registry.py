@@ -1,4 +1,4 @@
-"""All experiments by name, in the order of the paper."""
+"""All experiments by name: the paper's in its order, then those that are in no paper."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ ORDER = (
     "tanh-scale", "latent-reconstruction", "asymmetric", "first-64", "rica-input-scale", "rica-beta",
     "points-uniform", "points-laplace", "linear-summary", "nonlinear-summary", "theory",
 )  # fmt: skip
+"""The figures and tables of the paper, as docs/reproduction.md shows them; others are in its page of results only."""
 
 _FOUND = {
     experiment.name: experiment
     for family in (images, settings, losses, signals, points, tables, theory)
     for experiment in family.EXPERIMENTS
 }
-EXPERIMENTS: dict[str, Experiment] = {name: _FOUND[name] for name in ORDER}
+EXPERIMENTS: dict[str, Experiment] = {
+    name: _FOUND[name] for name in (*ORDER, *(n for n in _FOUND if n not in ORDER))
+}
 
 
 def pick(names: list[str]) -> list[Experiment]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.evaluation.metrics import correlations, match
+from sigmapca_cli.evaluation.matching import correlations, match
 from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
 from sigmapca_cli.runs.read import Run
 

@@ -14,7 +14,7 @@ from sigmapca_cli.reproduce.judge import (
     count,
     state,
 )
-from sigmapca_cli.reproduce.registry import ORDER
+from sigmapca_cli.reproduce.registry import EXPERIMENTS
 
 Report = dict[str, Any]
 Reports = dict[tuple[str, str], Report]
@@ -65,14 +65,19 @@ def our_own(report: Report) -> list[Verdict]:
     return [verdict for verdict in report["verdicts"] if verdict.get("ours")]
 
 
+def main_claims(report: Report) -> list[Verdict]:
+    """Return the verdicts that an experiment is about: those of the paper's claims, else of our own."""
+    return of_the_paper(report) or our_own(report)
+
+
 def ways(reports: Reports) -> list[str]:
     """The ways that were tried."""
     return [way for way in WAYS if any(of == way for _, of in reports)]
 
 
 def names(reports: Reports) -> list[str]:
-    """The experiments that were run, in the order of the paper."""
-    return [name for name in ORDER if any(name == one for one, _ in reports)]
+    """The experiments that were run, in the order of the paper, then others."""
+    return [name for name in EXPERIMENTS if any(name == one for one, _ in reports)]
 
 
 def counts(reports: Reports, way: str, own: bool = False) -> dict[str, int]:

@@ -26,3 +26,16 @@ class SolvedMethod(ABC):
 
 Method = TrainedMethod | SolvedMethod
 """What a configuration asks for. The `kind` of a TrainedMethod is "trained"."""
+
+
+def refusal_of_solver(cfg: Config, solver: str, purpose: str) -> str | None:
+    """Return why no solver can take a resolved configuration, or None. `purpose`: what this solver does."""
+    if cfg.model.objective != "main":
+        return f"solver={solver} {purpose}; train model={cfg.model.name} with solver=stochastic"
+    if cfg.ordering.name != "none":
+        return f"solver={solver} orders by variance at the end; use ordering=none, or solver=stochastic"
+    if cfg.regularisers:
+        return f"solver={solver} knows no regularisers; drop them, or use solver=stochastic"
+    if cfg.sigma.name not in ("batch", "ema", "data"):
+        return f"solver={solver} takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+    return None

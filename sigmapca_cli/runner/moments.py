@@ -8,7 +8,7 @@ from typing import ClassVar
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.runner.contracts import Facts, SolvedMethod
+from sigmapca_cli.runner.contracts import Facts, SolvedMethod, refusal_of_solver
 from sigmapca_cli.runner.start import start_of_solver
 from sigmapca_cli.solvers.moments_fit import moments_fit
 from sigmapca_cli.sources.base import Source
@@ -50,16 +50,10 @@ class Moments(SolvedMethod):
 
 def refusal(cfg: Config) -> str | None:
     """Return why the solver cannot take a resolved configuration, or None if it can."""
-    if cfg.model.objective != "main":
-        return f"solver=moments finds the axes of nonlinear PCA; train model={cfg.model.name} with solver=stochastic"
-    if cfg.ordering.name != "none":
-        return "solver=moments orders by variance at the end; use ordering=none, or solver=stochastic"
-    if cfg.regularisers:
-        return "solver=moments knows no regularisers; drop them, or use solver=stochastic"
+    if problem := refusal_of_solver(cfg, "moments", "finds the axes of nonlinear PCA"):
+        return problem
     if cfg.init == "file" and cfg.model.family == "linear_ica":
         return "solver=moments starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
-    if cfg.sigma.name not in ("batch", "ema", "data"):
-        return f"solver=moments takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
     if cfg.solver.polish:
         return "solver=moments has no polish; drop solver.polish, or use solver=newton init=moments"
     h = cfg.nonlinearity

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.runner.contracts import Facts, SolvedMethod
+from sigmapca_cli.runner.contracts import Facts, SolvedMethod, refusal_of_solver
 from sigmapca_cli.runner.start import start_of_solver
 from sigmapca_cli.solvers.projected import lica_fit, newton_fit
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
@@ -41,7 +42,7 @@ class Newton(SolvedMethod):
         return newton_fit(
             source,
             cfg.k,
-            cfg.nonlinearity.a if name in ("scaled_tanh", "hard_tanh") else 1.0,
+            cfg.nonlinearity.a if name in SCALED else 1.0,
             name,
             cfg.nonlinearity.derivative,
             tol=own.tol,
@@ -55,18 +56,12 @@ class Newton(SolvedMethod):
 
 def refusal(cfg: Config) -> str | None:
     """Return why the solver cannot take a resolved configuration, or None if it can."""
-    if cfg.model.objective != "main":
-        return f"solver=newton solves the main loss; train model={cfg.model.name} with solver=stochastic"
-    if cfg.ordering.name != "none":
-        return "solver=newton orders by variance at the end; use ordering=none, or solver=stochastic"
-    if cfg.regularisers:
-        return "solver=newton knows no regularisers; drop them, or use solver=stochastic"
+    if problem := refusal_of_solver(cfg, "newton", "solves the main loss"):
+        return problem
     if cfg.init in ("file", "moments") and cfg.model.family == "linear_ica":
         return (
             f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
         )
-    if cfg.sigma.name not in ("batch", "ema", "data"):
-        return f"solver=newton takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
     h = cfg.nonlinearity
     if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
         return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"

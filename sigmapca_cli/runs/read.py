@@ -46,10 +46,20 @@ def true_status(recorded: str, folder: Path) -> str:
 
 
 class Run:
-    """One run. Everything is read when first asked for, then kept; missing arrays are None.
+    """Read one run; each part is read when it is first asked for, then kept.
 
-    Arrays come as stored: filters (p, k), sigma (k,), encoder (p, k), decoder (k, p), rotation (k, k),
-    mean, scale (p,), whitening (p, p).
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    path : Path
+        Its run.h5, which may lie elsewhere.
+
+    Notes
+    -----
+    Arrays come as stored: filters (p, k), sigma (k,), encoder (p, k), decoder (k, p), rotation (k, k), mean and scale
+    (p,), whitening (p, p). One that the run does not have is None. `Run.open` finds both arguments from one path. The
+    format is in docs/file-format.md.
     """
 
     def __init__(self, folder: Path, path: Path) -> None:
@@ -58,7 +68,23 @@ class Run:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
-        """A run folder, its run.h5, or a copy of a run.h5 elsewhere; InputError when it is no run."""
+        """Return the run at a path.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A run folder, its run.h5, or a copy of a run.h5 elsewhere.
+
+        Returns
+        -------
+        Run
+            The run; a damaged file is refused now, not later.
+
+        Raises
+        ------
+        InputError
+            If it is no run, is damaged, or has a later format.
+        """
         given = Path(path)
         folder, file = (given, given / fmt.RUN_FILE) if given.is_dir() else (given.parent, given)
         run = cls(folder, file)
@@ -71,11 +97,12 @@ class Run:
 
     @property
     def name(self) -> str:
+        """Return the name of the folder."""
         return self.folder.resolve().name
 
     @cached_property
     def attrs(self) -> dict[str, Any]:
-        """The root attributes; empty while a young run has no run.h5 yet."""
+        """Return the root attributes; empty while a young run has no run.h5 yet."""
         if not self.path.exists() and is_run_folder(self.folder):
             return {}
         with reading(self.path) as file:
@@ -85,37 +112,48 @@ class Run:
 
     @cached_property
     def status(self) -> str:
-        """running, finished, failed or interrupted."""
+        """Return running, finished, failed or interrupted."""
         return true_status(self.attrs.get("status", fmt.RUNNING), self.folder)
 
     @property
     def checkpoint(self) -> Path | None:
-        """The checkpoint to resume from, where there is one."""
+        """Return the checkpoint to resume from, or None."""
         path = self.folder / fmt.CHECKPOINT_FILE
         return path if path.exists() else None
 
     @property
     def resumable(self) -> bool:
-        """Whether the run stopped before its end and left a checkpoint."""
+        """Return whether the run stopped before its end and left a checkpoint."""
         return self.status in (fmt.INTERRUPTED, fmt.FAILED) and self.checkpoint is not None
 
     @cached_property
     def config_yaml(self) -> str:
-        """The resolved configuration as written."""
+        """Return the resolved configuration, as the text that was written."""
         return self._string("config")
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The resolved configuration."""
+        """Return the resolved configuration."""
         return stored_yaml(self.config_yaml, self.path)
 
     @cached_property
     def overrides(self) -> list[str]:
-        """What was given on the command line."""
+        """Return what was given on the command line."""
         return self._string("overrides").splitlines()
 
     def array(self, name: str) -> np.ndarray | None:
-        """The array stored at `name` ("filters", "evaluation/kurtosis"), None when the run has none."""
+        """Return one stored array.
+
+        Parameters
+        ----------
+        name : str
+            Its place in run.h5, such as "filters" or "evaluation/kurtosis".
+
+        Returns
+        -------
+        ndarray or None
+            None where the run has no such array.
+        """
         if not self.path.exists() and is_run_folder(self.folder):
             return None
         with reading(self.path) as file:
@@ -124,28 +162,35 @@ class Run:
 
     @cached_property
     def filters(self) -> np.ndarray | None:
+        """Return the filters W (p, k), in standardised coordinates."""
         return self.array("filters")
 
     @cached_property
     def sigma(self) -> np.ndarray | None:
+        """Return σ (k,), the standard deviations of xW."""
         return self.array("sigma")
 
     @cached_property
     def encoder(self) -> np.ndarray | None:
+        """Return the encoder (p, k): components = x @ encoder."""
         return self.array("encoder")
 
     @cached_property
     def decoder(self) -> np.ndarray | None:
+        """Return the decoder (k, p): x ≈ components @ decoder."""
         return self.array("decoder")
 
     @cached_property
     def rotation(self) -> np.ndarray | None:
+        """Return the second rotation V (k, k) of linear ICA, else None."""
         return self.array("rotation")
 
     @property
     def directions(self) -> np.ndarray | None:
-        """(p, k) what each component projects on: the filters, or with a second rotation (linear ICA) the columns
-        of the encoder, normalised; W alone is then only the first layer.
+        """Return (p, k): the directions whose projections are the components.
+
+        These are the filters, or with a second rotation (linear ICA) the columns of the encoder, normalised; W alone is
+        then only the first layer.
         """
         if self.rotation is None or self.encoder is None:
             return self.filters
@@ -153,7 +198,7 @@ class Run:
 
     @property
     def spreads(self) -> np.ndarray | None:
-        """(k,) the std of the projections on `directions`: σ, or 1/‖b‖ for a unit-variance component xb."""
+        """Return (k,): the std of the projections on `directions`: σ, or 1/‖b‖ for a unit-variance component xb."""
         if self.rotation is None or self.encoder is None:
             return self.sigma
         norm = np.linalg.norm(self.encoder, axis=0)
@@ -161,36 +206,39 @@ class Run:
 
     @cached_property
     def mean(self) -> np.ndarray | None:
+        """Return the mean (p,) of the raw features."""
         return self.array("mean")
 
     @cached_property
     def scale(self) -> np.ndarray | None:
+        """Return what the centred features (p,) were divided by."""
         return self.array("scale")
 
     @cached_property
     def names(self) -> list[str] | None:
-        """The names of the features, where the data had column names."""
+        """Return the names of the features, or None where the data had no column names."""
         found = self.array("feature_name")
         return None if found is None else [_decode(name) for name in found.tolist()]
 
     @cached_property
     def clip(self) -> np.ndarray | None:
-        """(2, p) least and greatest raw value of each feature, where the training data were clipped."""
+        """Return (2, p): least and greatest raw value of each feature, where the training data were clipped."""
         return self.array("clip")
 
     @cached_property
     def whitening(self) -> np.ndarray | None:
+        """Return the whitening matrix (p, p) that followed standardisation, or None."""
         return self.array("whitening")
 
     @cached_property
     def truth(self) -> dict[str, np.ndarray]:
-        """The known answer, where the data had one: filters, sources, mixing."""
+        """Return the known answer, where the data had one: filters, sources, mixing."""
         found = {name: self.array(f"truth_{name}") for name in ("filters", "sources", "mixing")}
         return {name: value for name, value in found.items() if value is not None}
 
     @cached_property
     def patch_shape(self) -> tuple[int, int, int] | None:
-        """(rows, columns, channels) when a filter is an image patch."""
+        """Return (rows, columns, channels) where a filter is an image patch, else None."""
         if not self.path.exists():
             return None
         with reading(self.path) as file:
@@ -199,7 +247,10 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, np.ndarray]:
-        """{"step": (n,), name: (n,)}; from metrics.jsonl while run.h5 does not hold the end of the run."""
+        """Return {"step": (n,), name: (n,)}, the values stored while training.
+
+        They are read from metrics.jsonl while run.h5 does not hold the end of the run.
+        """
         live = self.folder / fmt.METRICS_FILE
         ended = self.attrs.get("status", fmt.RUNNING) != fmt.RUNNING
         if not ended and live.exists():
@@ -212,7 +263,7 @@ class Run:
 
     @cached_property
     def evaluation(self) -> dict[str, Any]:
-        """{name: float, str or array}."""
+        """Return {name: float, str or array}, the metrics of the finished run."""
         return {k: v.item() if v.shape == () else v for k, v in self._group("evaluation").items()}
 
     def _string(self, name: str) -> str:

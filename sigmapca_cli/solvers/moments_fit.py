@@ -1,4 +1,4 @@
-"""From a source to the answer of solver=moments: covariance, projection, the climb, final order and signs."""
+"""solver=moments from a source to a solution: covariance, projection, the climb, final order and signs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,48 @@ def moments_fit(
     threads: int | None = None,
     clip: float | None = None,
 ) -> tuple[Solution, Facts]:
-    """W = P·R with the greatest F found: from the principal axes, from filters start (p, k), or by seed.
+    """Return W = P·R with the greatest F found on a source, P the k leading eigenvectors.
 
-    lam: λ of F, or "auto": the one at which two halves of the rows agree best. whiten: linear ICA; the components of
-    unit variance leave Σσ⁴ constant, and the sum of |cumulants| decides. starts: so many climbs, the further ones from
-    random rotations. clip: quantile of the row norms beyond which rows are drawn in. Rows are streamed once, into one
-    float32 (n, k) matrix.
+    Parameters
+    ----------
+    source : Source
+        The data; rows are streamed once, into one float32 (n, k) matrix.
+    k : int
+        How many components.
+    lam : float or "auto"
+        Weight λ of the cumulants in F; "auto" takes the one at which two halves of the rows agree best.
+    whiten : bool
+        Linear ICA: components of unit variance leave Σσ⁴ constant, and the sum of |cumulants| decides.
+    start : ndarray of shape (p, k), optional
+        Filters to start from, taken to the nearest orthonormal ones in the span of P.
+    seed : int, optional
+        Start at a random rotation of this seed, where no start is given; else at the principal axes.
+    starts : int
+        Number of climbs; the further ones begin at random rotations.
+    tol : float
+        Bound of the angle still to go, in radians.
+    max_iter : int
+        Iterations at most.
+    threads : int, optional
+        Threads of the products; what suits the size unless given.
+    clip : float, optional
+        Quantile of the row norms beyond which rows are drawn in (`solvers.clip`).
+
+    Returns
+    -------
+    solution : Solution
+        Filters, σ, encoder and decoder, by decreasing variance.
+    facts : dict
+        Whether it converged, the angle still to go in radians, number of iterations, F, λ and agreeing starts.
+
+    Raises
+    ------
+    InputError
+        If the data or a setting cannot be used.
+
+    Notes
+    -----
+    F = Σσ⁴ + λΣ|cum₄|; the derivation is in docs/solver.md.
     """
     P, Y, C, notes = project(source, k, clip)
     R = random_rotation(k, seed) if start is None and seed is not None else None
@@ -56,7 +92,7 @@ def moments_fit(
 
 
 def facts(result: Maximum) -> Facts:
-    """What is stored of a run; relative_gradient is the angle still to go, in radians."""
+    """Return the facts that a run stores; relative_gradient is the largest angle of the next Newton step, radians."""
     return {
         "converged": result.converged,
         "relative_gradient": result.angle,

@@ -11,38 +11,64 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
+from sigmapca_cli.solvers.inputs import checked_a, checked_rows, checked_start, in_order
 from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.parallel import fitting, total
+from sigmapca_cli.solvers.parallel import rows_per_block
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
-from sigmapca_cli.sources.statistics import rank_of
 
 Array = np.ndarray
 
 LEVELS = (25_000, 100_000)
-"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than
-half."""
+"""Numbers of rows of the first stages; the last stage takes all rows. A stage that has more than half of all rows is
+skipped."""
 STAGE_LIMIT = 60
-"""Iterations that a subset of the rows is worth."""
+"""Largest number of iterations on a subset of the rows."""
 ESCAPES = 5
-"""Unstable stationary points that the solver leaves again before it gives up."""
+"""Number of unstable stationary points that the solver leaves before it gives up."""
 
 
 @dataclass
 class NewtonResult:
-    """What the solver found; R (k, k) orthogonal, columns by decreasing σ, largest entry of each column
-    positive.
+    """What the Newton solver found.
 
-    residual: max |S_ij| on all rows; relative_residual: the same over the mean of |m_j| + |c_j|, free of the size of φ;
-    history: (iteration, rows used, relative residual) of every iteration; H (k, k) the pairwise curvature,
-    diagonal 0, and H_error its standard error if rows are independent; m, c (k,): E[zφ(z)], E[φ′(z)]; order (k,):
-    which column of the iteration became which; notes: what a user must know.
+    Attributes
+    ----------
+    R : ndarray of shape (k, k)
+        Orthogonal; columns by decreasing σ, the largest entry of each positive.
+    sigma : ndarray of shape (k,)
+        Standard deviations of the columns of Y·R.
+    a : ndarray of shape (k,)
+        Scale of h of each component.
+    signs : ndarray of shape (k,)
+        Sign of the score of each, for linear ICA.
+    converged : bool
+        Whether relative_residual came below the tolerance on all rows.
+    iterations : int
+        How many were made.
+    residual : float
+        The largest |S_ij| on all rows.
+    relative_residual : float
+        The same over the mean of |m_j| + |c_j|, free of the size of φ.
+    history : list of (int, int, float)
+        Iteration, rows used and relative residual of every iteration.
+    H : ndarray of shape (k, k)
+        Curvature of every pair; 0 on the diagonal.
+    H_error : ndarray of shape (k, k)
+        Its standard error, if rows are independent.
+    m : ndarray of shape (k,)
+        The moments E[zφ(z)].
+    c : ndarray of shape (k,)
+        The moments E[φ′(z)].
+    order : ndarray of int, of shape (k,)
+        Which column of the iteration became which.
+    notes : list of str
+        What a user must know.
     """
 
     R: Array
@@ -74,20 +100,57 @@ def solve(
     threads: int | None = None,
     block: int | None = None,
 ) -> NewtonResult:
-    """Solve S(R) = 0 for the main loss on the components Y.
+    """Find the rotation R with S(R) = 0, where the main loss is stationary.
 
-    Y (n, k): uncorrelated columns by decreasing variance, float32 or float64 (passes run in that type; sums
-    of blocks in float64). a: a number, one per component, "auto", or inf (φ = z³, the limit). start (k, k):
-    orthogonal, default the identity (the PCA solution). tol bounds the relative residual on all rows.
-    Non-convergence is reported in the result, never raised. Raises InputError for unusable data or settings.
-    Source: docs/solver.md.
+    Parameters
+    ----------
+    Y : ndarray of shape (n, k)
+        Uncorrelated columns by decreasing variance, float32 or float64. Passes run in that type, sums in float64.
+    k : int, optional
+        How many of the columns; all unless given.
+    a : float, ndarray of shape (k,) or "auto"
+        Scale of h; inf is the limit φ = z³.
+    nonlinearity : str
+        Name of h, which has a score φ.
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1.
+    start : ndarray of shape (k, k), optional
+        Orthogonal rotation to start from; the identity (the PCA solution) unless given.
+    tol : float
+        Bound of the relative residual on all rows.
+    max_iter : int
+        Iterations at most.
+    threads : int, optional
+        Threads of the products; what suits the size unless given.
+    block : int, optional
+        Rows at a time; what fits the cache unless given.
+
+    Returns
+    -------
+    NewtonResult
+        The rotation, and how it was found; non-convergence is reported there, never raised.
+
+    Raises
+    ------
+    InputError
+        If the data or a setting cannot be used.
+
+    Notes
+    -----
+    With y = YR, z = y/σ and φ = (z − h)h′, the residual is S_ij = N_ij/σ_i² − N_ji/σ_j², N_ij = E[y_i σ_j φ(z_j)].
+    docs/solver.md derives it.
+
+    References
+    ----------
+    F. Kanavati, L. Katsnith, M. Tsuneki (2024). σ-PCA: a building block for neural learning of identifiable linear
+    transformations. TMLR.
     """
     score = lookup(nonlinearity, derivative)
     rows = checked_rows(Y, k)
-    adaptive = Adaptive.of(_check_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
+    adaptive = Adaptive.of(checked_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
     R = checked_start(start, rows.shape[1])
     with on_threads(threads):
-        return _solve(rows, R, score, adaptive, tol, max_iter, block or fitting(rows.shape[1]))
+        return _solve(rows, R, score, adaptive, tol, max_iter, block or rows_per_block(rows.shape[1]))
 
 
 def _solve(
@@ -99,12 +162,14 @@ def _solve(
     for count in counts:
         last = count == len(Y)
         stage = Stage(Y, count, score, adaptive, block, control.pairwise)
-        # a solution of a subset is only worth finding to its sampling error
+        # solving a subset more accurately than its sampling error does not pay
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
-        # pairwise steps that made do on a subset will do on more rows
-        control = Controller(not history or (stage.free and control.pairwise), last and len(counts) > 1)
-        # many components spend cheap pairwise steps by the dozen: each of their stages has its own count
-        spent = len(history) if stage.free else 0
+        # if pairwise steps were enough on a subset, they are enough on more rows
+        control = Controller(
+            not history or (stage.matrix_free and control.pairwise), last and len(counts) > 1
+        )
+        # with many components a stage takes dozens of cheap pairwise steps: each stage has its own count
+        spent = len(history) if stage.matrix_free else 0
         limit = max_iter if last else min(spent + STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
     result = _result(stage, R, converged, tol, history)
@@ -121,13 +186,13 @@ def _run(
     history: list[tuple[int, int, float]],
     control: Controller,
 ) -> tuple[Array, bool]:
-    """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
+    """Iterate on one stage; return the best rotation seen, and whether its residual meets the tolerance."""
     best, best_value, escapes = R, np.inf, 0 if control.last_stage else ESCAPES
     chosen, renewals = 0, escapes
     while True:
         iteration = len(history)
         point = stage.at(R)
-        if not control.kept and stage.adapt(R, point.sigma, iteration - chosen):
+        if not control.has_kept_jacobian and stage.remeasure(R, point.sigma, iteration - chosen):
             control.reset()
             best_value = np.inf
             point = stage.at(R)
@@ -135,8 +200,8 @@ def _run(
         history.append((iteration, stage.count, point.relative))
         if value < best_value:
             best, best_value = R, value
-        if value <= tol and renewals > 0 and stage.adapt(R, point.sigma, 1):
-            # what was chosen far from here, and then held to, is not what these components want
+        if value <= tol and renewals > 0 and stage.remeasure(R, point.sigma, 1):
+            # a, or the signs, were chosen far from this point and no longer fit these components
             renewals, chosen, best_value = renewals - 1, iteration, np.inf
             control.restart()
             continue
@@ -202,7 +267,10 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
 
 
 def _turning(turned: Array | float, order: Array) -> str:
-    """Which pair went round: the residual is no gradient, so a pair may have one of one sign at every angle."""
+    """Return a sentence on the pair that rotated by more than π in one direction; "" if there is none.
+
+    The residual is no gradient, so that the residual of a pair may have the same sign at every angle.
+    """
     if not isinstance(turned, np.ndarray) or np.abs(turned).max() < np.pi:
         return ""
     k = len(order)
@@ -210,68 +278,6 @@ def _turning(turned: Array | float, order: Array) -> str:
     pair = np.unravel_index(angle.argmax(), angle.shape)
     i, j = sorted(int(np.flatnonzero(order == column)[0]) + 1 for column in pair)
     return (
-        f"components {i} and {j} turned through {angle.max():.1f} rad in one direction: they may have no stationary "
+        f"components {i} and {j} rotated by {angle.max():.1f} rad in one direction: they may have no stationary "
         "angle; try another a or another k"
     )
-
-
-def in_order(R: Array, C: Array) -> tuple[Array, Array]:
-    """Columns by decreasing variance, the entry of largest absolute value of each positive."""
-    order = np.argsort(-np.einsum("lj,lm,mj->j", R, C, R), kind="stable")
-    R = R[:, order]
-    return R * np.sign(R[np.abs(R).argmax(0), np.arange(len(R))]), order
-
-
-def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
-    """The first k columns of Y, contiguous; InputError where they are not usable as components."""
-    if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
-        raise InputError(f"solver {solver} needs components as a float matrix (rows, k)")
-    Y = Y[:, :k]
-    n, width = Y.shape
-    if n <= width:
-        raise InputError(f"solver {solver} needs more rows than components: {n} rows, k={width}; lower k")
-    if n * width <= 1_000_000:
-        Y = Y.astype(np.float64)  # free at this size, and exact
-    centre = Y[: 1 << 12].mean(0, dtype=np.float64)
-
-    def part(rows: Array) -> tuple[Array, ...]:
-        moved = rows - centre
-        return moved.sum(0), np.square(moved).sum(0)
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, square = (value / n for value in total(part, Y))
-        std = np.sqrt(np.maximum(square - mean**2, 0))
-    if not np.isfinite(std).all():
-        raise InputError("the components contain NaN or infinite values; check the data")
-    rank = rank_of(np.square(std))
-    if rank < width:
-        raise InputError(f"only {rank} of {width} components have any variance; use k={rank} or fewer")
-    return np.ascontiguousarray(Y)
-
-
-def _check_a(a: float | str | Array, nonlinearity: str, derivative: str) -> float | str | Array:
-    if isinstance(a, str):
-        if a != "auto":
-            raise InputError(f"a={a} is neither a number nor auto")
-        if (nonlinearity, derivative) == ("scaled_tanh", "true"):
-            return a
-        # elsewhere nothing is known about which a separates what
-        if nonlinearity in ("scaled_tanh", "hard_tanh"):
-            raise InputError(
-                f"a=auto needs nonlinearity=scaled_tanh with derivative=true; give a number for {nonlinearity}"
-            )
-        return 1.0
-    if not np.all(np.asarray(a, float) > 0):
-        raise InputError("a must be positive")
-    return a
-
-
-def checked_start(start: Array | None, k: int) -> Array:
-    """The orthogonal matrix to start from, the identity for None."""
-    if start is None:
-        return np.eye(k)
-    start = np.asarray(start, np.float64)
-    if start.shape != (k, k) or np.abs(start.T @ start - np.eye(k)).max() > 1e-4:
-        raise InputError(f"start must be an orthogonal matrix of shape ({k}, {k})")
-    U, _, Vt = np.linalg.svd(start)
-    return U @ Vt

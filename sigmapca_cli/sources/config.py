@@ -22,22 +22,50 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "decimal": ("auto", "point", "comma", ".", ","),
     "missing": ("refuse", "drop", "mean", "ppca"),
 }
-# What is divided by its standard deviation unless data.standardise says otherwise: pixels, as in the paper. A matrix
-# is centred only, as PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. The files of
-# `conf/data` and the class go by this table.
-STANDARDISE: dict[str, str | None] = {
-    "natural": "feature",
-    "cifar10": "feature",
-    "cifar100": "feature",
-    "mnist": "feature",
-    "images": "feature",
-    "array": "none",
-    "signals": "none",
-    "points": "none",
-    "planted": "none",
-    "prepared": None,
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of data.
+
+    module: the module of `sources` whose `build(cfg)` makes it. standardise: what is divided by its standard deviation
+    unless data.standardise says otherwise: pixels ("feature"), as in the paper; a matrix is centred only ("none"), as
+    PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. holds: pixels, signals or rows;
+    made: rows whose truth is known. reads_files: whether data.path means something.
+    """
+
+    module: str
+    standardise: str | None = "none"
+    holds: str = "rows"
+    reads_files: bool = True
+
+
+# `data=NAME` for each; the files of `conf/data` and the class go by this table.
+KINDS: dict[str, Kind] = {
+    "natural": Kind("natural", "feature", "pixels", reads_files=False),
+    "planted": Kind("planted", holds="made", reads_files=False),
+    "cifar10": Kind("cifar", "feature", "pixels"),
+    "cifar100": Kind("cifar", "feature", "pixels"),
+    "mnist": Kind("mnist", "feature", "pixels"),
+    "images": Kind("folder", "feature", "pixels"),
+    "signals": Kind("signals", holds="signals"),
+    "points": Kind("points", holds="made", reads_files=False),
+    "array": Kind("arrays"),
+    "prepared": Kind("prepared", None),
 }
-# Fields that are younger than some stored configurations, with the values that change nothing; `recognise` has none.
+
+
+def kinds_of(holds: str) -> list[str]:
+    """Return the names of the kinds of data that hold pixels, signals, made rows or other rows."""
+    return [name for name, kind in KINDS.items() if kind.holds == holds]
+
+
+def usual_standardise(name: str) -> str | None:
+    """Return data.standardise of a kind where nothing is said, "none" for a kind that is not known."""
+    return KINDS[name].standardise if name in KINDS else "none"
+
+
+# Fields that some older stored configurations lack, with the value that keeps the old behaviour; `recognise` has none.
 YOUNGER_DATA: dict[str, Any] = {
     "columns": None,
     "drop": None,
@@ -50,7 +78,7 @@ YOUNGER_DATA: dict[str, Any] = {
     "whiten_rank": None,
     "centre": True,
 }
-# Field: (least allowed, most allowed). Optional fields may also be null.
+# Field: (smallest, largest allowed value). Optional fields may also be null.
 RANGES: dict[str, tuple[float, float]] = {
     "n": (2, math.inf),
     "seed": (0, 2**32 - 1),
@@ -72,14 +100,14 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass
 class DataConfig:
-    """Where x comes from. `name` picks the kind of source; each kind uses the fields its comment names."""
+    """The data x. `name` is the kind of source; the comment of a field names the kinds that use it."""
 
     name: str = "natural"
     path: Any = None  # cifar10, cifar100, mnist, images, array, signals (WAV): file or folder; array: several
     seed: int = 0  # planted, signals, points, select=random
     n: int | None = None  # planted, signals, points: samples (null: the kind's own number)
     # every kind
-    standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see STANDARDISE
+    standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see KINDS
     epsilon: float | None = None  # ε; null: relative to the data's scale
     whiten: str = "none"
     whiten_rank: int | None = (
@@ -127,13 +155,13 @@ class DataConfig:
         "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
     )
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
-    # Whether a file's own words about its content count: index columns, headers of numbers, fill values, the
-    # orientation and pages of pictures. False: every value as it lies.
+    # Whether to interpret what a file says about its content: index columns, headers of numbers, fill values,
+    # orientation and pages of pictures. False: take every value as stored.
     recognise: bool = True
 
     def __post_init__(self) -> None:
         if self.standardise is None:
-            self.standardise = STANDARDISE.get(self.name, "none")
+            self.standardise = usual_standardise(self.name)
         self.path = _path(self.name, self.path)
         self.columns, self.drop = (name_list(key, getattr(self, key)) for key in ("columns", "drop"))
         for field, allowed in CHOICES.items():
@@ -153,22 +181,22 @@ class DataConfig:
 
 
 def as_stored(data: dict[str, Any]) -> dict[str, Any]:
-    """The data group of a stored configuration; one from before `recognise` goes on to be read as it was."""
+    """Return the data group of a stored configuration; one without `recognise` (older) is read as it was then."""
     return {"recognise": False, **data} if "name" in data else data
 
 
 def name_list(key: str, value: Any) -> list[str | int] | None:
-    """Columns as a list, whether one name or several were given."""
+    """Return columns as a list, from one name or several; raise InputError for anything else."""
     if value is None:
         return None
-    found = list(value) if isinstance(value, list | tuple) else [value]
-    if not found or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
+    columns = list(value) if isinstance(value, list | tuple) else [value]
+    if not columns or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in columns):
         raise InputError(f"data.{key}={value}: give names, as in data.{key}=[height,weight]")
-    return found
+    return columns
 
 
 def _path(kind: str, given: Any) -> Any:
-    """A path as text, or for a matrix a list of them."""
+    """Return a path as text, or for data=array a list of paths."""
     if isinstance(given, list | tuple):
         if kind != "array" or not given or not all(isinstance(one, str) for one in given):
             raise InputError(f"data.path={list(given)}: give one path; only data=array takes a list of files")
@@ -179,7 +207,7 @@ def _path(kind: str, given: Any) -> Any:
 
 
 def _delimiter(given: str | None) -> str | None:
-    """The character meant, where a shell makes it hard to type."""
+    """Return the delimiter as a character, also if it is given as a word such as tab."""
     meant = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}.get(
         given or "", given
     )

@@ -29,17 +29,19 @@ def lock_folder(target: Path) -> Path:
 
 @contextmanager
 def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
-    """Yield True to the one process that must make `target`, False to those that find it made.
+    """Yield True in the one process that must create `target`, False in the others, once it exists.
 
-    Others wait while the maker lives; when it dies without success, one of them takes over. RunFailed when
-    `wait_seconds` pass, or the folder cannot be written to.
+    The others wait while the creating process lives; if it dies, one of them takes over. Raise RunFailed after
+    `wait_seconds`, or if the folder is not writable.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = _taken(target, wait_seconds)
     except PermissionError as error:
         where = f"{target.parent} cannot be written to ({error.strerror})"
-        raise RunFailed(f"{where}: set SIGMAPCA_DATA, or write elsewhere") from None
+        raise RunFailed(
+            f"{where}: set SIGMAPCA_DATA to another folder, or give another output path"
+        ) from None
     try:
         # Between the look and the lock another process may have finished.
         yield lock is not None and not target.exists()

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
-from test_disk_full import fill, small_disk  # noqa: F401
+from small_disks import fill
 
 from sigmapca_cli.atomic import ABANDONED_AFTER, replace_file, replacing
 from sigmapca_cli.cli.additions import refuse_unknown_additions
@@ -90,7 +88,7 @@ def test_any_name_of_a_folder_comes_through_hydras_grammar(name):
     assert OverridesParser.create().parse_override(quoted("run_dir", name)).value() == name
 
 
-def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):  # noqa: F811
+def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
     fill(small_disk, leave=0)
     for command in (
         ["train", *SMALL, "--run-dir", str(small_disk / "run")],
@@ -104,7 +102,7 @@ def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):  # noqa: F811
         assert "space" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_log_that_finds_no_space_says_nothing_itself(small_disk, capfd):  # noqa: F811
+def test_a_log_that_finds_no_space_says_nothing_itself(small_disk, capfd):
     import logging
 
     from sigmapca_cli.runs.sidecars import LogFile
@@ -137,7 +135,7 @@ def test_what_a_killed_export_left_aside_goes_with_the_next_one(tmp_path):
     assert target.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [target]
 
 
-def test_a_write_that_fails_names_the_file(small_disk):  # noqa: F811
+def test_a_write_that_fails_names_the_file(small_disk):
     fill(small_disk, leave=0)
     with (
         pytest.raises(RunFailed, match=r"filters\.npy: no space left"),

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from commands import PAGES, REPOSITORY, Command, commands_of, sigmapca
+from page_commands import PAGES, REPOSITORY, Command, commands_of, sigmapca
 
 OURS = re.compile(r"\b(RUN|FILE|FOLDER|NAME|OTHER|HASH|MODEL)\b|…|\$")
 ABSENT = ("data=cifar10", "data=cifar100", "data=mnist")  # images that the repository does not hold
@@ -94,7 +92,7 @@ def parse(words: list[str]) -> None:
         from sigmapca_cli.conf_files import groups
 
         names = [w for i, w in enumerate(words[1:]) if not w.startswith("-") and not words[i].startswith("-")]
-        assert not set(names) - set(groups()["experiment"]), names
+        assert not set(names) - {*groups()["experiment"], "theory"}, names
 
 
 def check_other(words: list[str], place: Path) -> str:
@@ -109,7 +107,24 @@ def check_other(words: list[str], place: Path) -> str:
         return result.stderr
     if words[0] == "python":
         return "" if (REPOSITORY / words[1]).exists() else f"no such script: {words[1]}"
+    if words[0] == ".venv/bin/pytest":
+        return missing_tests(words[1:])
     return "" if words[0] in ("pip", ".", "cd", "git", "pip-audit") else "neither run nor marked"
+
+
+def missing_tests(words: list[str]) -> str:
+    """What `pytest WORDS` names and is not there: a file or folder, a test in it, a word of -k in no name of a test."""
+    for path in (word for word in words if word.startswith("tests")):
+        name, _, test = path.partition("::")
+        place = REPOSITORY / name
+        if not place.exists():
+            return f"no such file: {name}"
+        files = [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+        text = "".join(file.read_text("utf-8") for file in files)
+        wanted = [f"def {test}("] if test else [words[words.index("-k") + 1]] if "-k" in words else []
+        if missing := [word for word in wanted if word not in text]:
+            return f"{name} has no {missing[0]}"
+    return ""
 
 
 def check(command: Command, place: Path) -> str:

@@ -70,8 +70,9 @@ def test_a_place_that_no_result_fills_is_refused(place):
         stored.render(place, RESULTS)
 
 
-def test_every_trained_claim_of_both_recipes_was_judged_by_several_seeds():
+def test_our_recipe_was_judged_by_three_seeds_or_more():
+    """The paper's recipe by as many as each report says; a solver draws nothing."""
     for key, report in RESULTS["reproduction"]["reports"].items():
-        if key.endswith(("/default", "/paper")) and report["data"] != "synthetic":
-            assert report["seeds"] > 1, key
-            assert any(len(v["values"]) > 1 for v in report["verdicts"]), key
+        if key.endswith("/default") and report["verdicts"] and key != "theory/default":
+            assert report["seeds"] >= 3, key
+            assert any(len(v["values"]) >= 3 for v in report["verdicts"]), key

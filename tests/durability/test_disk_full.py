@@ -1,12 +1,10 @@
 """A disk that fills up: one line, the old file whole, nothing half-written; work goes on with space."""
 
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_disks import fill
 
 from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.runs import checkpoint
@@ -14,26 +12,6 @@ from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.lock import FolderLock
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.write import RunWriter
-
-SIZE = 4 * 1024 * 1024
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of four megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("skipped: mounting a small file system needs root")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def fill(disk: Path, leave: int) -> Path:
-    ballast = disk / "ballast"
-    ballast.write_bytes(b"x" * (shutil.disk_usage(disk).free - leave))
-    return ballast
 
 
 def test_run_and_checkpoint_survive_a_full_disk(small_disk: Path) -> None:

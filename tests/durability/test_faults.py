@@ -13,12 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-sys.path.insert(0, os.path.dirname(__file__))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from conftest import composed
-from processes import end_of, race, spawn
-from test_disk_full import fill, small_disk  # noqa: F401
+from composing import composed
+from forked import end_of, race, spawn
+from small_disks import fill
 
 from sigmapca_cli.errors import RunFailed, SigmapcaError
 from sigmapca_cli.job import Job, job_of
@@ -107,7 +104,7 @@ def open_folder() -> Iterator[Path]:
 LONG = ("steps=1000000", "checkpoint.every_steps=50", "log_every=1")
 
 
-def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(small_disk):  # noqa: F811
+def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(small_disk):
     folder = small_disk / "run"
     ballast = []
     ended = in_child(job_in(folder, *LONG), lambda: ballast.append(fill(small_disk, leave=0)))

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-from processes import die_at_line, end_of, spawn, torture
+from forked import die_at_line, end_of, spawn, torture
 
 from sigmapca_cli.runs import checkpoint
 from sigmapca_cli.runs import format as fmt

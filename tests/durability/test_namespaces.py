@@ -12,9 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-from processes import torture
+from forked import torture
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned

@@ -2,13 +2,11 @@
 
 import json
 import os
-import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(__file__))
-from processes import race, torture
+from forked import race, torture
 
 from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.runs.lock import FolderLock

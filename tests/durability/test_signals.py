@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-from processes import end_of, spawn
+from forked import end_of, spawn
 
 from sigmapca_cli.errors import Stopped
 from sigmapca_cli.runs.checkpoint import load

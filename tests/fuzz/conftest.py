@@ -3,24 +3,13 @@
 import faulthandler
 import os
 import resource
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 MOST_MEMORY = 1 << 30
 LONGEST = 60  # seconds that one test may hang in a library before the process ends with a traceback
-
-
-def examples(default: int) -> int:
-    """Inputs for each kind: a few by default, SIGMAPCA_FUZZ of them over all kinds in `make fuzz`."""
-    from corpus import PACKED, SEEDS
-
-    total = int(os.environ.get("SIGMAPCA_FUZZ") or 0)
-    return -(-total // (len(SEEDS) + len(PACKED))) if total else default
 
 
 @pytest.fixture

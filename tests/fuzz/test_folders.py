@@ -8,14 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
 import pytest
-from corpus import checkpoint, composed
+from fuzz_corpus import checkpoint, composed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shell import run_command
@@ -53,8 +52,7 @@ KINDS = ("link", "dangling", "link to a folder", "fifo", "socket", "second name"
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a checkpoint that is not finished, as a colleague may send one."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
-    from processes import die_at_line, end_of, spawn
+    from forked import die_at_line, end_of, spawn
 
     from sigmapca_cli.runner.run import run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import X, cifar_python, npy, seeds, tarred, zipped
-from readers import read
+from fuzz_corpus import X, cifar_python, npy, seeds, tarred, zipped
+from fuzz_readers import read
 from shell import run_command
 
 from sigmapca_cli.errors import InputError
@@ -64,7 +64,7 @@ def test_a_gzip_bomb_is_unpacked_no_further_than_its_header_says(tmp_path):
 def test_a_matlab_bomb_is_not_unpacked(tmp_path):
     import zlib
 
-    from corpus import mat
+    from fuzz_corpus import mat
 
     honest = mat()
     start = 128 + 8  # behind the header and the tag of the one compressed element

@@ -5,7 +5,7 @@ import io
 import os
 
 import pytest
-from conftest import examples
+from fuzz_corpus import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

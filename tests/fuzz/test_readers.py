@@ -5,11 +5,10 @@ import os
 import time
 
 import pytest
-from conftest import examples
-from corpus import PACKED, SEEDS, seeds
+from fuzz_corpus import PACKED, SEEDS, examples, seeds
+from fuzz_mutations import spoilt
+from fuzz_readers import read
 from hypothesis import HealthCheck, given, settings
-from mutations import spoilt
-from readers import read
 
 from sigmapca_cli.errors import SigmapcaError
 

@@ -1,12 +1,7 @@
-"""One thread, and this folder's helper modules."""
-
-import sys
-from pathlib import Path
+"""One thread: the arrays of these tests are small."""
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)

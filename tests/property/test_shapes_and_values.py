@@ -1,15 +1,12 @@
 """Data at the edges of what is allowed, trained to the end: a finite answer with its invariants, or one line."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from composing import composed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from conftest import composed
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.job import job_of

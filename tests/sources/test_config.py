@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources import BUILDERS, build
-from sigmapca_cli.sources.config import STANDARDISE, YOUNGER_DATA, DataConfig, as_stored
+from sigmapca_cli.sources import build
+from sigmapca_cli.sources.config import KINDS, YOUNGER_DATA, DataConfig, as_stored
 from sigmapca_cli.sources.preparing import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
@@ -21,7 +21,7 @@ FILES = {name: loaded.get("data", loaded) for name, loaded in LOADED.items()}
 def test_every_yaml_is_a_valid_data_group(name):
     assert FILES[name]["name"] == name
     cfg = DataConfig(**FILES[name])
-    assert cfg.name in BUILDERS
+    assert cfg.name in KINDS
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -107,7 +107,7 @@ def test_fields_are_types_that_hydra_can_hold():
 def test_the_command_and_the_class_have_the_same_defaults(name):
     """One table: `data=array` centres only, as the class does; pictures are scaled by feature."""
     from_command, from_class = DataConfig(**FILES[name]), DataConfig(name=name)
-    assert FILES[name]["standardise"] == STANDARDISE[name] == from_command.standardise
+    assert FILES[name]["standardise"] == KINDS[name].standardise == from_command.standardise
     for field in fields(DataConfig):
         if field.name in ("standardise", "epsilon", "whiten", "scale_input", "half", "missing", "recognise"):
             assert getattr(from_command, field.name) == getattr(from_class, field.name), field.name

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "methods")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
-from methods_helpers import composed  # noqa: E402
+from methods_helpers import composed
 
-from sigmapca_cli.methods import build  # noqa: E402
-from sigmapca_cli.processes import distributed_env  # noqa: E402
-from sigmapca_cli.signals import Guard  # noqa: E402
-from sigmapca_cli.training.collectives import Ranks  # noqa: E402
-from sigmapca_cli.training.sharded import AllReduce, ShardedBatches  # noqa: E402
+from sigmapca_cli.methods import build
+from sigmapca_cli.processes import distributed_env
+from sigmapca_cli.signals import Guard
+from sigmapca_cli.training.collectives import Ranks
+from sigmapca_cli.training.sharded import AllReduce, ShardedBatches
 
 N, P, K, SIZE = 30, 6, 3, 14  # batches of 14, 14 and 2 rows: over three processes one has none of the last
 rows = np.random.default_rng(0).laplace(size=(N, P)) + 0.3

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from composing import composed
 from omegaconf import OmegaConf
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build, constraints
-from sigmapca_cli.sources.base import MemorySource, Standardisation
+from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fields import effective_gradient
-
-from .conftest import composed
 
 DATA = ("data=planted", "data.n=20000", "data.p=16", "data.k=4", "data.group=2", "k=4")
 

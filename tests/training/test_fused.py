@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from composing import composed
 
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
@@ -17,8 +18,6 @@ from sigmapca_cli.training.autograd_step import AutogradStep
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fused_step import FusedStep
 from sigmapca_cli.training.stacked_step import stacked_step
-
-from .conftest import composed
 
 BASE = ("data=planted", "data.n=2000", "data.p=16", "data.k=4", "data.group=2", "k=4", "dtype=float64")
 CASES = [

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from composing import composed
 
 from sigmapca_cli import processes
 from sigmapca_cli.job import job_of
@@ -20,8 +21,6 @@ from sigmapca_cli.methods.numpy_main import (
 )
 from sigmapca_cli.runner import choose
 from sigmapca_cli.runs.read import Run
-
-from .conftest import composed
 
 DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=300")
 

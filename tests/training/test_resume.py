@@ -11,11 +11,8 @@ import h5py
 import numpy as np
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "durability"))
-from conftest import composed
-from processes import end_of, spawn, torture
+from composing import composed
+from forked import end_of, spawn, torture
 
 from sigmapca_cli.job import Job, job_of
 from sigmapca_cli.runner import stochastic

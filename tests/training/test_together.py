@@ -6,6 +6,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from composing import composed
 
 from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.job import job_of
@@ -17,8 +18,6 @@ from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.stacked_step import ThreadedStep, stacked_step
-
-from .conftest import composed
 
 DATA = (
     "data=planted",

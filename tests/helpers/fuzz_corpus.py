@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import pickle
 import struct
 import tarfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from composing import composed
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 4))
@@ -152,16 +154,10 @@ def run_file() -> bytes:
     return written(make)
 
 
-def composed(*overrides: str):
-    """The configuration that the command line would compose."""
-    from hydra import compose, initialize_config_dir
-
-    from sigmapca_cli.conf_files import conf_folder, hydra_base
-    from sigmapca_cli.config import register
-
-    register()
-    with initialize_config_dir(str(conf_folder()), **hydra_base()):
-        return compose("config", list(overrides))
+def examples(default: int) -> int:
+    """Return how many inputs each kind gets: a few, or in `make fuzz` its share of SIGMAPCA_FUZZ."""
+    total = int(os.environ.get("SIGMAPCA_FUZZ") or 0)
+    return -(-total // (len(SEEDS) + len(PACKED))) if total else default
 
 
 def checkpoint() -> bytes:
