@@ -6,7 +6,6 @@ import random
 import re
 import shutil
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +18,16 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from forked import torture
 from PIL import Image
 from shell import Result, run_command
-
-sys.path.insert(0, os.path.dirname(__file__))
-from processes import torture
 
 from sigmapca_cli.atomic import ABANDONED_AFTER
 from sigmapca_cli.runs import checkpoint
 from sigmapca_cli.runs.files import reading
 from sigmapca_cli.runs.read import Run
 
-HERE = Path(__file__).resolve().parent
+HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 ROWS = np.random.default_rng(0).laplace(size=(3000, 12))
 TRAIN = (
     "train data=planted data.n=400 data.p=12 data.k=4 data.group=2 k=4 threads=1 batch_size=50 "
@@ -94,9 +91,9 @@ def call(mirror: str) -> Callable[..., Result]:
         name: hashlib.md5(np.random.default_rng(size).bytes(size)).hexdigest() for name, size in FILES.items()
     }
     known = f"""
-import sys; sys.path.insert(0, {str(HERE)!r})
+import sys; sys.path.insert(0, {str(HELPERS)!r})
 from pathlib import Path
-from processes import count_lines, die_at_line
+from forked import count_lines, die_at_line
 from sigmapca_cli.sources.download import DATASETS
 DATASETS["mnist"] = ("", "mnist", {sums!r})
 """

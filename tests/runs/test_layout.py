@@ -21,6 +21,8 @@ WRONG = [
     ("evaluation/angle", np.ones(3), "1 dimensions, where 0 belong"),
     ("evaluation/angle", h5py.Empty("f8"), "has no values"),
     ("evaluation/angle", GROUP, "is a group"),
+    ("evaluation/orthogonality_error", TEXT, "holds no numbers"),
+    ("evaluation/kurtosis", TEXT, "where 1 belong"),
     ("evaluation/converged", 1j, "holds no numbers"),
     ("evaluation/truth_similarity", TEXT, "where 1 belong"),
     ("evaluation/pca_sigma", np.ones((2, 2)), "where 1 belong"),
