@@ -119,6 +119,8 @@ def begun(call: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory)
         if (folder / "half" / "checkpoint.h5").exists():
             break
     assert Run.open(folder / "half").resumable
+    for aside in unfinished(folder):  # of this kill: the next commands do not write there
+        aside.unlink()
     return folder
 
 

@@ -117,5 +117,6 @@ def run_command(
                 "kill_after": kill_after,
             }
         )
-        texts = [Path(path).read_text("utf-8") for path in (out, err)]
+        # A command that was killed at once has not opened them yet.
+        texts = [Path(path).read_text("utf-8") if os.path.exists(path) else "" for path in (out, err)]
     return subprocess.CompletedProcess(["sigmapca", *arguments], status, *texts)
