@@ -53,7 +53,7 @@ class SolverConfig:
     polish: bool = False
     lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
     starts: int = 1  # moments: climbs, the further ones from random rotations
-    clip: float | None = None  # newton, moments: quantile of the row norms beyond which rows are drawn in
+    clip: float | None = None  # newton, moments: rows are clipped at this quantile of their norms
 
     def __post_init__(self) -> None:
         choice("solver.name", self.name, ("stochastic", "newton", "moments"))

@@ -106,7 +106,8 @@ def sgd(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import blas, pick_threads
     from sigmapca_cli.runner import choose, stochastic
-    from sigmapca_cli.sources.base import MemorySource, Standardisation
+    from sigmapca_cli.sources.base import Standardisation
+    from sigmapca_cli.sources.memory import MemorySource
     from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy
 

@@ -169,7 +169,7 @@ def test_a_row_that_owns_a_component_is_said():
         warnings.simplefilter("error", UserWarning)
         SigmaPCA().fit(X)
     X[42] *= 1e4
-    with pytest.warns(UserWarning, match="row 42 .* holds 100 % of the variance"):
+    with pytest.warns(UserWarning, match="row 42 .* has 100 % of the variance"):
         SigmaPCA().fit(X)
 
 

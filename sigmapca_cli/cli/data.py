@@ -52,7 +52,7 @@ def data(
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.describe import describe, quiet
+    from sigmapca_cli.sources.describe import describe, silence_warnings
 
     options = changes(keys, key, dataset)
     try:
@@ -68,6 +68,6 @@ def data(
     if figure:
         from sigmapca_cli.figures.data import plot_data
 
-        with quiet():  # what there is to say has been said
+        with silence_warnings():  # what there is to say has been said
             files = plot_data(path, figure, **options)
         print("\n".join(map(str, files)))

@@ -155,7 +155,8 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
     import numpy as np
 
-    from sigmapca_cli.sources.base import MemorySource, PlacedSource, Standardisation
+    from sigmapca_cli.sources.base import Standardisation
+    from sigmapca_cli.sources.memory import MemorySource, PlacedSource
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale

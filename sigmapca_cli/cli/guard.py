@@ -21,7 +21,7 @@ class Ended:
 ended = Ended()
 
 
-def guarded(task: Callable, cfg: Any, context: SweepContext | None = None) -> Any:
+def guarded(task: Callable[..., Any], cfg: Any, context: SweepContext | None = None) -> Any:
     """Run the task of one job. Called by the module-level functions that launchers pickle.
 
     A single run's error is kept for `run_job`, which raises it after Hydra is done. In a sweep it is announced at
@@ -41,7 +41,7 @@ def guarded(task: Callable, cfg: Any, context: SweepContext | None = None) -> An
     return in_sweep(task, cfg, context or SweepContext())
 
 
-def in_sweep(task: Callable, cfg: Any, context: SweepContext) -> Any:
+def in_sweep(task: Callable[..., Any], cfg: Any, context: SweepContext) -> Any:
     """Run one job of a sweep: its error is announced at once and noted; the other jobs go on."""
     from hydra.core.hydra_config import HydraConfig
 

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.errors import InputError, SigmapcaError
@@ -74,7 +75,7 @@ def register_launcher(overrides: list[str]) -> None:
 
 
 def run_job(
-    task: Callable,
+    task: Callable[..., Any],
     overrides: list[str],
     flags: list[str],
     config_name: str = "config",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from pathlib import Path
+from typing import Any
 
 from sigmapca_cli.atomic import write_failed
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
@@ -47,7 +48,7 @@ def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
     return outputs_root(value_of(overrides, "outputs")) / "sweeps" / digest
 
 
-def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
+def run_sweep(task: Callable[..., Any], overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
     from sigmapca_cli.processes import refuse_several
 
@@ -69,7 +70,9 @@ def run_sweep(task: Callable, overrides: list[str], flags: list[str], *, fail_fa
         raise
 
 
-def run_in(folder: Path, task: Callable, overrides: list[str], flags: list[str], fail_fast: bool) -> None:
+def run_in(
+    folder: Path, task: Callable[..., Any], overrides: list[str], flags: list[str], fail_fast: bool
+) -> None:
     """Run all jobs in the sweep's folder, and conclude."""
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.runs.lock import FolderLock
@@ -160,7 +163,7 @@ def planned(overrides: list[str]) -> int:
         return 0
 
 
-def launch(task: Callable, overrides: list[str], flags: list[str], folder: Path) -> int:
+def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], folder: Path) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
     from sigmapca_cli.cli.job import run_job
     from sigmapca_cli.conf_files import conf_folder

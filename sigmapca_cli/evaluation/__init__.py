@@ -1,4 +1,4 @@
-"""Numbers about solutions: their quality, their agreement with a truth or each other, and how far to trust them."""
+"""Measures of solutions: quality, agreement with a known truth or with each other, and identifiability."""
 
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 

@@ -1,4 +1,4 @@
-"""How far two solutions agree: their filters matched one to one, and the rotation between them."""
+"""Agreement of two solutions: their filters matched one to one, and the rotation between them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.matching import Array, cosines, match
 
-#: Entries of a rotation above which two components count as matching (paper, rotational indeterminacy).
 MATCH_THRESHOLD = 0.2
+"""Entry of a rotation above which two components count as matching (paper, rotational indeterminacy)."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """mean matched |cos|, that of each component of A (k,) (nan where it has no partner), its partner in B
-    (k,) (−1), and the level that random filters of the same sizes reach.
+    """Agreement of A (p, k) with B (p, l).
+
+    mean: mean matched |cos|; per_component (k,): |cos| of each column of A, nan without a partner; partner (k,): its
+    column of B, −1 without one; chance: the mean that random filters of the same sizes reach.
     """
 
     mean: float
@@ -31,7 +33,7 @@ class Agreement:
 def agreement(A: ArrayLike, B: ArrayLike) -> Agreement:
     """Match the filters of A (p, k) and B (p, l) by |cos| (Hungarian); invariant to sign, scale and order.
 
-    InputError when they live in different numbers of features.
+    Raise InputError if they have different numbers of features.
     """
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
     _same_features(A, B)
@@ -45,7 +47,7 @@ def agreement(A: ArrayLike, B: ArrayLike) -> Agreement:
 
 
 def agreement_matrix(filters: Sequence[ArrayLike]) -> Array:
-    """Mean matched |cos| between every two of r solutions: (r, r), symmetric, ones on the diagonal."""
+    """Return the mean matched |cos| of every two of r solutions: (r, r), symmetric, ones on the diagonal."""
     r = len(filters)
     result = np.eye(r)
     for i in range(r):
@@ -54,32 +56,27 @@ def agreement_matrix(filters: Sequence[ArrayLike]) -> Array:
     return result
 
 
-def rotation_between(A: ArrayLike, B: ArrayLike, orthogonal: bool = False) -> tuple[Array, float]:
-    """R (k, l) of the least squares fit B ≈ A R, and the relative residual ‖B − AR‖ / ‖B‖ in [0, 1].
+def rotation_between(A: ArrayLike, B: ArrayLike) -> tuple[Array, float]:
+    """Return R (k, l) of the least squares fit B ≈ A R, and the relative residual ‖B − AR‖ / ‖B‖ in [0, 1].
 
-    `orthogonal` restricts R to rotations and reflections (Procrustes). A residual of 0 says that both span
-    one subspace: then R shows how far the axes in it differ, which is the indeterminacy of a linear
-    autoencoder.
+    A residual of 0 means that A and B span the same subspace. R then shows how much the axes in it differ, which is
+    the indeterminacy of a linear autoencoder. Raise InputError if A and B have different numbers of features.
     """
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
     _same_features(A, B)
-    if orthogonal:
-        U, _, Vt = np.linalg.svd(A.T @ B, full_matrices=False)
-        R = U @ Vt
-    else:
-        R = np.linalg.lstsq(A, B, rcond=None)[0]
+    R = np.linalg.lstsq(A, B, rcond=None)[0]
     norm = np.linalg.norm(B)
     return R, float(np.linalg.norm(B - A @ R) / norm) if norm > 0 else 0.0
 
 
 def rotation_matches(R: ArrayLike, threshold: float = MATCH_THRESHOLD) -> list[list[tuple[int, float]]]:
-    """For each column of R the rows with |R_ij| > threshold as (row, R_ij), the largest first."""
+    """Return for each column of R the rows with |R_ij| > threshold as (row, R_ij), the largest |R_ij| first."""
     R = np.asarray(R, dtype=np.float64)
-    found = []
+    matches = []
     for column in R.T:
         rows = np.argsort(-np.abs(column), kind="stable")
-        found.append([(int(i), float(column[i])) for i in rows if abs(column[i]) > threshold])
-    return found
+        matches.append([(int(i), float(column[i])) for i in rows if abs(column[i]) > threshold])
+    return matches
 
 
 def _same_features(A: Array, B: Array) -> None:

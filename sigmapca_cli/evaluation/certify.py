@@ -1,4 +1,4 @@
-"""The certificate of a stored run: with the numbers that it was trained with, and only where its curvature is known."""
+"""The certificate of a stored run, computed with the equation and the numbers that it was trained with."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from sigmapca_cli.evaluation.identifiability import (
 )
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
+from sigmapca_cli.sources.spacing import evenly_spaced
 
 ELSEWHERE = "compare seeds instead: sigmapca stability"
-#: Terms beside the main loss that a rotation of orthonormal filters does not change.
 ROTATION_FREE = {"encoder", "unit_norm"}
-#: Linear methods that find a subspace and no axes in it.
+"""Regularisers that a rotation of orthonormal filters does not change."""
 NO_AXES = {"linear_ae", "subspace"}
+"""Linear methods that find a subspace, but no axes in it."""
 
 
 def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
-    """The certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
+    """Return the certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
 
-    The nonlinearity, its a and its c are those that trained: one a a component where the run stored so, and
-    a·σ/std(y) where σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
-    curvature of F (`fourth`). InputError for a loss whose curvature this is not, and for a second rotation; the
-    message names what to use instead.
+    The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
+    a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
+    curvature of F (`fourth`). Raise InputError if the curvature of the loss is not known here, or if the run has a
+    second rotation; the message names another command.
     """
     model = run.config.get("model", {})
     if problem := refusal(run, model):
         raise InputError(problem)
-    index = np.unique(np.linspace(0, source.n - 1, min(source.n, rows)).astype(np.int64))
+    index = evenly_spaced(source.n, rows)
     W = np.asarray(run.filters, dtype=np.float64)
     Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
     return replace(certificate_of(run, model, Y, level), cut=cut_by(source, Y))
 
 
 def cut_by(source: Any, Y: Array) -> Array:
-    """(k,): components of Y (n, k) whose variance is, within 3 standard errors, that of the next axis left out.
+    """Return which components of Y (n, k) have the variance of the first axis left out, within 3 standard errors.
 
-    Directions of one variance span a subspace, of which any part may be found: chance decides which.
+    Directions of equal variance span a subspace. If k cuts through it, chance decides which part of it is found.
     """
     k = Y.shape[1]
     values = source.principal_axes()[0] if hasattr(source, "principal_axes") else np.zeros(0)
@@ -57,14 +58,14 @@ def cut_by(source: Any, Y: Array) -> Array:
     centred = Y - Y.mean(0)
     variance = np.maximum(np.square(centred).mean(0), np.finfo(float).tiny)
     kurtosis = np.square(np.square(centred)).mean(0) / variance**2 - 1
-    # The axis left out is taken to have the tails of the component.
+    # The axis left out is assumed to have the kurtosis of the component.
     error = np.sqrt(2 * np.maximum(kurtosis, 0) / len(Y))
-    found: Array = np.asarray(np.log(variance / values[k]) <= 3 * error)
-    return found
+    cut: Array = np.asarray(np.log(variance / values[k]) <= 3 * error)
+    return cut
 
 
 def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
-    """The certificate of the components Y (n, k) of a run, by the equation that trained it."""
+    """Return the certificate of the components Y (n, k) of a run, for the equation that trained it."""
     if is_linear(model):
         return certify_variances(Y, level)
     if run.config.get("solver", {}).get("name") == "moments":
@@ -78,50 +79,52 @@ def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
 
 
 def is_linear(model: Any) -> bool:
-    """Whether the run is linear PCA, whose axes nothing but their variances holds."""
+    """Return whether the run is linear PCA, whose axes are identified by their variances only."""
     return model.get("family") == "linear_pca" or model.get("name") == "ppca"
 
 
 def refusal(run: Any, model: Any) -> str | None:
-    """Why there is no certificate for a run, or None."""
+    """Return why there is no certificate for a run, or None if there is one."""
     name = model.get("name", "this model")
     if run.rotation is not None or model.get("family") == "linear_ica":
-        return f"a certificate is for nonlinear PCA; this run has a second rotation (linear ICA): {ELSEWHERE}"
+        return f"there is no certificate for linear ICA (a run with a second rotation): {ELSEWHERE}"
     if name in NO_AXES or model.get("objective") in NO_AXES:
-        return f"model={name} finds a subspace; its axes in it are arbitrary, and there is nothing to certify"
+        return (
+            f"model={name} finds only a subspace: its axes are always arbitrary, so there is no certificate"
+        )
     if is_linear(model):
         return None
     config, newton = run.config, run.config.get("solver", {}).get("name") == "newton"
     if config.get("solver", {}).get("name") == "moments":
         return None
     if model.get("objective") != "main":
-        return f"the certificate holds the curvature of the main loss, not of model={name}: {ELSEWHERE}"
+        return f"there is no certificate for model={name}, only for the main loss: {ELSEWHERE}"
     ordering = config.get("ordering", {}).get("name", "none")
     if ordering != "none":
-        return f"the certificate does not hold the curvature of ordering={ordering}: {ELSEWHERE}"
+        return f"there is no certificate for ordering={ordering}, which changes the curvature: {ELSEWHERE}"
     terms = set(config.get("regularisers") or {}) - ROTATION_FREE
     if terms:
-        return f"the certificate does not hold the curvature of regularisers={sorted(terms)}: {ELSEWHERE}"
+        return f"there is no certificate for regularisers={sorted(terms)}, which change the curvature: {ELSEWHERE}"
     constraint = config.get("constraint", {}).get("name", "unit_norm")
     if constraint in ("symmetric", "gram_schmidt") and not newton:
         return (
-            f"under constraint={constraint} other equations hold the axes than the certificate's: {ELSEWHERE}"
+            f"there is no certificate for constraint={constraint}, which changes the equations: {ELSEWHERE}"
         )
     if config.get("sigma", {}).get("name") == "unit" and not newton:
-        return f"sigma=unit is the conventional model, whose curvature the certificate does not hold: {ELSEWHERE}"
+        return f"there is no certificate for sigma=unit, the conventional model without σ: {ELSEWHERE}"
     if config.get("nonlinearity", {}).get("c") == "adaptive" and "asymmetric" in str(
         config["nonlinearity"].get("name")
     ):
-        return f"nonlinearity.c=adaptive changes h with the data; the certificate needs a number: {ELSEWHERE}"
+        return f"there is no certificate for nonlinearity.c=adaptive: h changes with the data: {ELSEWHERE}"
     return None
 
 
 def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
-    """a of each component, in units of its standard deviation: what was learned or chosen, else the configuration's."""
+    """Return a of each component, in units of its standard deviation: as learned or chosen, else as configured."""
     a = run.evaluation.get("a", setting.get("a", run.config.get("a", 4.0)))
     if isinstance(a, str):
         raise InputError(
-            f"the run was set to a={a} and stored no a: a certificate needs the number of each component"
+            f"the run has a={a} but did not store the a of each component, which a certificate needs: train it again"
         )
     trained = run.evaluation.get("trained_sigma")
     if trained is None:
@@ -131,10 +134,10 @@ def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
 
 
 def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
-    """The certificate of linear PCA's components Y (n, k): a pair is identified where its two variances differ.
+    """Return the certificate of the components Y (n, k) of linear PCA: a pair is identified if its variances differ.
 
-    The curvature of the Rayleigh quotient is (σ_j/σ_i − σ_i/σ_j)²; an axis is off by ρ_ij·σ_iσ_j/|σ_i² − σ_j²|, whose
-    error follows from that of the correlation ρ_ij.
+    The curvature of the Rayleigh quotient is (σ_j/σ_i − σ_i/σ_j)². The angle of an axis to its limit is
+    ρ_ij·σ_iσ_j/|σ_i² − σ_j²|; its error follows from that of the correlation ρ_ij.
     """
     blocks = Blocks(Y, 8192)
     n, mean, sigma = blocks.location()
@@ -146,7 +149,7 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
     difference = np.abs(ratio[:, None] - ratio)
     deviation = error_of(moments.weight, s[:, :, None] - s[:, None, :])
     score = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
-    apart = told_apart(sigma, score, groups - 1, level)
+    apart = differ_beyond_chance(sigma, score, groups - 1, level)
     safe = np.where(sigma > 0, sigma, 1.0)
     t = safe / safe[:, None]
     gap = np.abs(1 / t - t)
@@ -174,12 +177,12 @@ def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
     )
 
 
-def told_apart(sigma: Array, score: Array, freedom: int, level: float) -> NDArray[np.bool_]:
-    """(k, k): pairs whose variances differ beyond chance, from the scores of their differences (k, k).
+def differ_beyond_chance(sigma: Array, score: Array, freedom: int, level: float) -> NDArray[np.bool_]:
+    """Return which pairs have variances that differ beyond chance, (k, k), from the scores of their differences (k, k).
 
-    Fitted axes spread the sample variances of a group of equal ones as far as they go. So a pair counts as apart only
-    if every block of neighbours that holds it, by decreasing variance, is spread further than a group of its size is
-    by chance.
+    Fitted axes of equal true variance have the largest possible spread of sample variances. So a pair counts as
+    different only if every block of neighbours (by decreasing variance) that contains the pair has a wider spread
+    than a group of its size has by chance.
     """
     k = len(sigma)
     order = np.argsort(-sigma)
@@ -197,11 +200,11 @@ def told_apart(sigma: Array, score: Array, freedom: int, level: float) -> NDArra
 
 @cache
 def spread_by_chance(m: int, freedom: int, level: float) -> float:
-    """Spread of the log standard deviations of m fitted axes of one variance, in standard errors, exceeded at `level`.
+    """Return the spread of the log σ of m fitted axes of equal variance that chance exceeds with probability `level`.
 
-    The sample covariance of such a group is λ(I + A/√n), A of the Gaussian orthogonal ensemble: the range of its
-    eigenvalues, halved, over an independent estimate of scale with `freedom` degrees. By simulation; large m are
-    interpolated.
+    In standard errors. The sample covariance of such a group is λ(I + A/√n), A of the Gaussian orthogonal ensemble:
+    the spread is half the range of its eigenvalues, divided by an independent estimate of scale with `freedom`
+    degrees of freedom. By simulation; large m are interpolated.
     """
     if m > 12 and m % 8:
         low, high = m // 8 * 8, m // 8 * 8 + 8
@@ -216,7 +219,7 @@ def spread_by_chance(m: int, freedom: int, level: float) -> float:
 
 
 def state_of(run: Any) -> str | None:
-    """A sentence about a run that has not converged, or may not have; None for one that has."""
+    """Return a sentence about a run that has not, or may not have, converged; None for a run that has."""
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
     model = run.config.get("model", {})
     trained = model.get("kind", "trained") == "trained" and run.config.get("solver", {}).get("name") not in (
@@ -225,9 +228,12 @@ def state_of(run: Any) -> str | None:
     )
     if converged is not None and converged != "" and not converged:
         return (
-            "this run has not converged: its axes are where training was left, and say nothing of the data; "
-            "train longer, and ask again"
+            "this run has not converged: its axes are those where training stopped, so the certificate says nothing "
+            "about the data; train longer and evaluate again"
         )
     if trained and "angle" not in run.evaluation:
-        return "this run was made before convergence was measured as an angle: train it again to know how far it came"
+        return (
+            "this run, of an older version, stored no angle to a stationary point: train it again to know whether "
+            "it has converged"
+        )
     return None

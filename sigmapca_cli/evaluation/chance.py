@@ -1,4 +1,4 @@
-"""What a similarity would be by luck: the level a matched |cos| or |corr| has to beat."""
+"""Chance levels: the matched |cos| or |corr| of random directions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from sigmapca_cli.evaluation.matching import cosines, match
 
 @lru_cache(maxsize=64)
 def matched_cosine(p: int, k: int, other: int | None = None, repeats: int | None = None) -> float:
-    """Mean matched |cos| of two random sets of k (and `other`) directions in p dimensions, orthonormal up to
-    k = p.
+    """Return the mean matched |cos| of two random sets of k (and `other`) directions in p dimensions.
 
-    Estimated from `repeats` draws with a fixed seed, more where few pairs make one draw unsteady: 0.406 for
-    p = k = 32, 0.115 for p = 363, k = 32, 0.83 for p = k = 3. For |corr| with sources that were mixed into
-    p features, p is that number too.
+    The directions of a set are orthonormal up to k = p. The mean is estimated from `repeats` draws with a fixed seed,
+    by default more draws for fewer pairs: 0.406 for p = k = 32, 0.115 for p = 363, k = 32, 0.83 for p = k = 3. For
+    |corr| with sources that were mixed into p features, p is the same number.
     """
     generator = np.random.default_rng(0)
     values = []
@@ -27,7 +26,10 @@ def matched_cosine(p: int, k: int, other: int | None = None, repeats: int | None
 
 
 def cosine(p: int) -> float:
-    """Return E|cos| of two random directions in p dimensions, Γ(p/2)/(√π Γ((p + 1)/2)): 0.0419 for p = 363."""
+    """Return E|cos| of two random directions in p dimensions, Γ(p/2) / (√π Γ((p + 1)/2)).
+
+    0.6366 for p = 2, 0.0419 for p = 363.
+    """
     from math import exp, lgamma, log, pi
 
     return exp(lgamma(p / 2) - lgamma((p + 1) / 2) - log(pi) / 2)

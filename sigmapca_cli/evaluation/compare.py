@@ -1,4 +1,4 @@
-"""Runs side by side: their settings that differ, their metrics, and how far they agree."""
+"""Comparison of runs: the settings that differ, their metrics, and their agreement."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ REPEATED = ("seed", "data.half", "recipe")
 
 @dataclass(frozen=True)
 class Comparison:
-    """names of the runs; settings and metrics: a value a run under each name, only settings that differ;
-    agreement (r, r) and its chance level, None where the runs have different features; stability, None for
+    """Comparison of r runs.
+
+    names: those of the runs; settings and metrics: for each name a list of one value per run, only settings that
+    differ; agreement (r, r) and its chance level, None if the runs have different features; stability, None for
     fewer than three runs and for runs of different settings.
     """
 
@@ -36,7 +38,7 @@ class Comparison:
     stability: Stability | None
 
     def plain(self) -> dict[str, Any]:
-        """For JSON: nan as null, arrays as lists."""
+        """Return the comparison for JSON: nan as None, arrays as lists."""
         metrics = {
             name: [None if math.isnan(v) else v for v in values] for name, values in self.metrics.items()
         }
@@ -50,7 +52,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[Any]) -> Comparison:
-    """Compare two or more runs (as `runs.read.Run`); InputError for fewer, or for one that has no filters."""
+    """Compare two or more runs (as `runs.read.Run`); raise InputError for fewer, or if one has no filters."""
     if len(runs) < 2:
         raise InputError("compare needs two or more runs")
     for run in runs:
@@ -71,7 +73,7 @@ def compare(runs: Sequence[Any]) -> Comparison:
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the settings, by dotted name, that differ between configurations; "–" where one does not have it."""
+    """Return the settings, by dotted name, that differ between the configurations; "–" for a missing setting."""
     flat = [flattened(config) for config in configs]
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
@@ -79,7 +81,7 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _written(value: Any) -> str:
-    """4 and 4.0 are the same setting."""
+    """Return a setting as text; 4 and 4.0 give the same text."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -89,23 +91,23 @@ def _written(value: Any) -> str:
 
 
 def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"data": {"n": 5}} as {"data.n": 5}."""
-    found: dict[str, Any] = {}
+    """Return nested settings by dotted name: {"data": {"n": 5}} as {"data.n": 5}."""
+    flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
-            found |= flattened(value, f"{prefix}{name}.")
+            flat |= flattened(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def table(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """The `METRICS` that any run has, nan where one lacks it, and the mean |kurtosis| of the components."""
-    found = {name: [float(e.get(name, math.nan)) for e in evaluations] for name in METRICS}
-    found["mean |kurtosis|"] = [
+    """Return the `METRICS` that at least one run has, nan for a run without it, and the mean |kurtosis|."""
+    rows = {name: [float(e.get(name, math.nan)) for e in evaluations] for name in METRICS}
+    rows["mean |kurtosis|"] = [
         float(np.mean(np.abs(e["kurtosis"]))) if "kurtosis" in e else math.nan for e in evaluations
     ]
-    return {name: row for name, row in found.items() if not all(map(math.isnan, row))}
+    return {name: row for name, row in rows.items() if not all(map(math.isnan, row))}
 
 
 def _chance(filters: Sequence[Array]) -> float:

@@ -1,4 +1,4 @@
-"""All metrics of one solution on one data set: from the covariance, or in one pass over blocks of rows."""
+"""All metrics of one solution on one data set: from the covariance if it is enough, else in one pass over blocks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     std = metrics.component_std(W, C)
     B = W / np.where(std > 0, std, 1.0) if encoder is None else np.asarray(encoder, dtype=np.float64)
     result: Metrics = {
-        # About zero, where training put the mean: other rows may lie elsewhere.
+        # Second moments about zero, the mean of the training rows; other rows may have another mean.
         "reconstruction_error": metrics.reconstruction_error(W, C + np.outer(mean, mean)),
         "explained_variance": metrics.explained_variance(W, C),
         "orthogonality_error": metrics.orthogonality_error(W),
@@ -66,10 +66,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
 
 
 def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray | None) -> Metrics:
-    """Return kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l).
-
-    One pass over the blocks of x is made.
-    """
+    """Return kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l), from one pass over x."""
     std = metrics.component_std(B, C)
     alive = std > 0
     A = B / np.where(alive, std, 1.0)
@@ -80,11 +77,11 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
         centre, spread = sources.mean(axis=0), sources.std(axis=0)
     A32 = A.astype(np.float32)
     shift = offset.astype(np.float32)
-    # Threads gain nothing on blocks that stay in the cache, and wait for each other on busy cores.
+    # More threads are not faster on blocks that stay in the cache, and slower on busy cores.
     with blas(1):
         for x in source.blocks(BLOCK):
-            # The rows are float32: float64 would cost twice the time and add no digit that they have. Only the sums
-            # over blocks need it.
+            # The rows are float32: float64 would take twice the time and add no correct digit. Only the sums over
+            # blocks are float64.
             z = x @ A32
             z -= shift
             if sources is not None:
@@ -105,9 +102,9 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
 
 
 def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | None) -> Metrics:
-    """`mcc`, its chance level, the similarity of each true item, and the Amari distance when square."""
+    """Return `mcc`, its chance level, the similarity of each true direction or source, and `amari` if square."""
     if truth.kind == "filters":
-        # The directions of the components: those of W for PCA, of WΣ⁻¹V where a rotation follows.
+        # The directions of the components: those of W for PCA, those of WΣ⁻¹V if a rotation follows.
         similarity = metrics.cosines(B, truth.filters)
     if similarity is None:
         return {}
@@ -116,8 +113,8 @@ def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | 
     each[columns] = similarity[rows, columns]
     result: Metrics = {
         "mcc": float(similarity[rows, columns].mean()),
-        # Sources are mixed into p features: |corr| with them is |cos| in the p dimensions of whitened rows, not
-        # in n, so that a random rotation of three sources already reaches 0.83.
+        # Sources are mixed into p features: |corr| with them is |cos| in the p dimensions of whitened rows, not in n.
+        # A random rotation of three sources therefore reaches 0.83.
         "mcc_chance": chance.matched_cosine(len(W), *similarity.shape),
         "truth_similarity": each,
     }
@@ -129,10 +126,11 @@ def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | 
 
 
 def unit_map(E: Array, B: Array, C: Array) -> Array:
-    """P (l, k) with y = s·P, sources s = xE and components y = xB both at unit variance: E (p, l), B (p, k), C (p, p).
+    """Return P (l, k) with y = s·P, for sources s = xE and components y = xB of unit variance.
 
-    The Amari distance is that of scaled permutations from what maps sources to components; cosines of filters are not
-    that map where the variances differ: a turn by 0.1 rad of two sources of σ 5 and 1 is 0.249, not 0.100.
+    E (p, l), B (p, k), C (p, p). The Amari distance measures the map from sources to components. Cosines of filters
+    are not this map if the variances differ: for a rotation by 0.1 rad of two sources of σ 5 and 1 they are 0.100, the
+    map 0.249.
     """
     std = metrics.component_std(E, C)
     return std[:, None] * (E.T @ B) / np.maximum(metrics.component_std(B, C), np.finfo(float).tiny)

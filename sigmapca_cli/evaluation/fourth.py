@@ -1,4 +1,4 @@
-"""The certificate of an answer of solver=moments: the exact curvature of F instead of that of the main loss."""
+"""The certificate of an answer of solver=moments: from the exact curvature of F instead of that of the main loss."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sigmapca_cli.solvers.parallel import threads
 
 
 def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificate:
-    """The certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
+    """Return the certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
 
-    curvature: −d²F/dθ_ij² over 4σ_i²σ_j², as the pair turns, with what sampling adds to it taken off; angle: from the
-    whole Hessian up to k = 64. Everything else is as in `identifiability.certify` for axes fitted on these rows, which
-    should come in their natural order. Components must have variance.
+    curvature: −∂²F/∂θ_ij² divided by 4σ_i²σ_j², less its sampling bias; angle: from the whole Hessian up to k = 64.
+    The other fields are as in `identifiability.certify` for axes fitted on these rows. Rows should be in their natural
+    order. Components must have variance.
     """
     rows = np.asarray(Y, dtype=np.float64)
     rows = rows - rows.mean(0)
@@ -27,7 +27,7 @@ def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificat
         view = views(rows / size, COUPLED)[-1]
         point = view.at(np.eye(k))
         equations = ascent.system(view, point, lam)
-    groups = influence.grouped(rows / size, point)
+    groups = influence.group_moments(rows / size, point)
     curvature, error = influence.pair_curvature(groups, point, lam)
     shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
     threshold = influence.threshold(k, len(groups.weight), level)

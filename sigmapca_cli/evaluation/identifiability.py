@@ -19,11 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
+from sigmapca_cli.sources.spacing import evenly_spaced
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
 LEVEL = 0.05
-#: Up to this many components the angles take the couplings between pairs into account (a k²/2 × k²/2 system).
+"""Default error rate of a certificate."""
 MOST_COUPLED = 64
+"""Largest k for which the angles take the coupling of pairs into account (a k²/2 × k²/2 system)."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +172,16 @@ def certify(
 
 
 def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
-    """Return the score that a Gaussian pair exceeds with probability level/(number of pairs); errors have `freedom`."""
+    """Return the score that a Gaussian pair exceeds with probability level / (number of pairs).
+
+    `freedom`: degrees of freedom of the standard errors; fitted: whether the axes were fitted on the same rows.
+    """
     from scipy.stats import t
 
     each = level / max(k * (k - 1) // 2, 1)
     if not fitted:
         return float(t.isf(each, freedom))
-    # A Rayleigh variable over an independent estimate of its scale; two of them, one for each leading harmonic.
+    # The larger of two Rayleigh variables, one for each leading harmonic, over an independent estimate of their scale.
     return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
 
 
@@ -193,17 +198,17 @@ def _certificate(
     s = pairs.log_sigma_influence
     log_sigma = np.log(np.where(sigma > 0, sigma, 1.0))
     variance_error = pairs.error(s[:, :, None] - s[:, None, :])
-    # Ratios of sample variances exceed the true ones on average: else equal variances would look unequal.
+    # Ratios of sample variances are biased upwards: without this term equal variances would look unequal.
     m, t2 = np.diag(moments.over_all(moments.A)), pairs.ratio
     bias = 2 * variance_error**2 * (m * t2 + m[:, None] / t2)
     error = pairs.error(pairs.H_influence)
     value = _ratio(pairs.H - bias, error)
     verdict = np.where(value > threshold, IDENTIFIED, np.where(value < -threshold, REPELLED, ARBITRARY))
     variance_score = _ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)
-    # What different variances hold is meant to be where it is; what shape alone holds may be a mixture.
+    # Axes identified by different variances are correct; axes identified by shape alone may be a mixture.
     mixed = (variance_score <= threshold) & mixed_pairs(moments.rows)
     verdict[mixed] = REPELLED
-    # The curvature of a pair that is not identified may be anything near 0: nothing fixes its angle.
+    # The curvature of a pair that is not identified is close to 0: its angle has no finite error.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
     return Certificate(
         curvature=without_diagonal(pairs.H),
@@ -225,10 +230,7 @@ def _certificate(
 
 
 def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: Any, a: Array) -> Array:
-    """Return the standard error of the angle of each pair, in radians.
-
-    It is that of J⁻¹S, J = dS/dθ over all pairs, or of S/H for many components.
-    """
+    """Return the standard error of the angle of each pair, (k, k): of J⁻¹S, J = dS/dθ, or of S/H for large k."""
     k = len(sigma)
     if not 2 < k <= MOST_COUPLED:
         return _ratio(pairs.error(pairs.S_influence), np.abs(pairs.H), at_zero=np.inf)
@@ -251,6 +253,7 @@ def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array
 
 
 def without_diagonal(matrix: Array) -> Array:
+    """Return a copy of the matrix (k, k) with nan on its diagonal."""
     result = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(result, np.nan)
     return result
@@ -260,21 +263,21 @@ def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:
     return np.divide(top, bottom, out=np.full_like(top, at_zero), where=bottom > 0)
 
 
-#: Scales of tanh that `scan_a` tries: below 1 for light tails, above for heavy ones.
 CANDIDATES = (0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Values of a that `scan_a` tries: below 1 for light tails, above 1 for heavy tails."""
 
 
 def scan_a(
     Y: ArrayLike, candidates: Iterable[float] = CANDIDATES, rows: int = 20_000, level: float = LEVEL
 ) -> dict[float, dict[str, int]]:
-    """Return, for each a, how many pairs of components h = a·tanh(z/a) identifies, leaves arbitrary, and repels.
+    """Return for each a how many pairs of the components Y (n, k) are identified, arbitrary and repelled.
 
-    Y (n, k): components that another method or a first run found; the axes are those given. The a that identifies
-    most pairs and repels none is the one to train with; where every a repels some, the signs of the kurtosis are
-    mixed: a=auto.
+    The nonlinearity is h = a·tanh(z/a). The axes are those of Y: give components that another method or a first run
+    found. Train with the a that identifies most pairs and repels none. If every a repels some, components have
+    kurtosis of both signs: use a=auto.
     """
     Y = np.asarray(Y)
-    Y = Y[np.unique(np.linspace(0, len(Y) - 1, min(len(Y), rows)).astype(np.int64))]
+    Y = Y[evenly_spaced(len(Y), rows)]
     upper = np.triu_indices(Y.shape[1], 1)
     found = {}
     for a in candidates:

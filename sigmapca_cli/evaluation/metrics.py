@@ -15,6 +15,7 @@ from sigmapca_cli.evaluation.matching import correlations as correlations
 from sigmapca_cli.evaluation.matching import cosines as cosines
 from sigmapca_cli.evaluation.matching import match as match
 from sigmapca_cli.evaluation.matching import mcc as mcc
+from sigmapca_cli.sources.columns import excess_kurtosis
 
 #: E[log cosh ν] for a standard normal ν, the constant that makes the negentropy of a Gaussian zero.
 LOG_COSH_OF_GAUSSIAN = 0.37456720749143807
@@ -162,8 +163,7 @@ def kurtosis(y: ArrayLike) -> Array:
     ndarray of shape (k,)
         0 for a Gaussian or a constant, 3 for Laplace, −1.2 for uniform.
     """
-    z, alive = _standardised(as_float(y))
-    return np.where(alive, np.mean(z**4, axis=0) - 3, 0.0)
+    return excess_kurtosis(as_float(y))
 
 
 def negentropy(y: ArrayLike) -> Array:

@@ -1,8 +1,8 @@
-"""Pairs of components that an a holds where they are mixtures: turned in their plane they are further from Gaussian.
+"""Pairs of components that are stable mixtures: rotated in their plane, they are further from Gaussian.
 
-A curvature says that a pair is held, not that it is held at its sources: with a = 4 two uniform sources of one
-variance are held half way between their axes. Fourth cumulants tell: at independent sources Σ|cum₄| over a pair is at
-its greatest.
+A positive curvature means that a pair is stable, not that it is at its sources. With a = 4, two uniform sources of
+equal variance are stable half way between their axes. Fourth cumulants detect this: at independent sources Σ|cum₄| of
+the pair is at its maximum.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from sigmapca_cli.evaluation.metrics import Array
 
 ANGLES = np.linspace(0, np.pi / 2, 12, endpoint=False)
 FAR = np.pi / 9
-"""Turns below 20° are those of a sampling error or of another contrast, not of a mixture."""
+"""Smallest rotation that shows a mixture: smaller ones (below 20°) come from sampling error or another contrast."""
 GROUPS = 16
+"""Number of groups of rows, for standard errors."""
 CLEAR = 5.0
-"""Standard errors by which the turned pair has to be further from Gaussian."""
+"""Number of standard errors by which the rotated pair must be further from Gaussian."""
 
 
 def mixed_pairs(z: Array) -> NDArray[np.bool_]:
-    """(k, k): whether a pair of the standardised components z (n, k) is a mixture, beyond doubt. Symmetric."""
+    """Return which pairs of the standardised components z (n, k) are clearly mixtures, (k, k), symmetric."""
     n, k = z.shape
     if k < 2 or n < 4 * GROUPS:
         return np.zeros((k, k), bool)
-    # Rows are dealt out in turn: neighbours may depend on each other.
+    # Neighbouring rows may depend on each other, so they go into different groups.
     parts = [gains(z[first::GROUPS]) for first in range(GROUPS)]
     each = np.stack(parts)  # (groups, angles, k, k)
     mean, error = each.mean(0), each.std(0, ddof=1) / np.sqrt(GROUPS)
@@ -35,7 +36,7 @@ def mixed_pairs(z: Array) -> NDArray[np.bool_]:
 
 
 def gains(z: Array) -> Array:
-    """|cum₄| of a pair turned by each angle less that of the pair as it is, (angles, k, k)."""
+    """Return Σ|cum₄| of each pair rotated by each angle, less Σ|cum₄| of the unrotated pair, (angles, k, k)."""
     n = len(z)
     square = z * z
     m31, m22 = (square * z).T @ z / n, square.T @ square / n

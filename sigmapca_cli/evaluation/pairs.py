@@ -1,4 +1,4 @@
-"""The residual S and the curvature H of every pair of components, and what each group of rows adds to them.
+"""The residual S and the curvature H of every pair of components, and the influence of each group of rows on them.
 
 For components y with standard deviations σ and correlations ρ, z = (y − mean)/σ, φ(z) = (z − h(z))·h′(z):
 
@@ -6,9 +6,9 @@ For components y with standard deviations σ and correlations ρ, z = (y − mea
     H_ij = dS_ij/dθ_ij = t² m_j + m_i/t² − D_ij − D_ji + ρ_ij K_ij,     m_j = A_jj,  D_ij = E[z_i² φ′(z_j)]
     K_ij = G_ij − (2t² + 1) A_ij + G_ji − (1 + 2/t²) A_ji,              G_ij = E[z_i z_j φ′(z_j)]
 
-where y_i gains θ_ij y_j and y_j loses θ_ij y_i. For independent components D_ij = E[φ′(z_j)] and ρ = 0, the
-form of the theory; the form here stays exact for dependent ones, such as the outputs of image filters, whose
-energies vary together.
+where y_i gains θ_ij y_j and y_j loses θ_ij y_i. For independent components D_ij = E[φ′(z_j)] and ρ = 0, as in the
+paper. The equations here are exact for dependent components too, such as the outputs of image filters, whose energies
+vary together.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.metrics import Array
 
-#: Consecutive rows form this many groups; their spread gives standard errors that hold for rows that depend on
-#: their neighbours, such as overlapping patches. 64 leave a standard error uncertain by 9 %.
 GROUPS = 64
-#: Half width of the central difference that gives φ″; hard tanh has a step in φ′, which this smooths.
+"""Number of groups of consecutive rows. Their spread gives standard errors that hold for rows that depend on their
+neighbours, such as overlapping patches. With 64 groups a standard error is uncertain by 9 %."""
 STEP = 0.05
-#: Rows kept for the full Jacobian.
+"""Half width of the central difference that gives φ″; it smooths the step of hard tanh in φ′."""
 KEPT = 25_000
+"""Largest number of rows kept for the full Jacobian."""
 
 
 class Blocks:
-    """Float64 blocks of an array or of a re-iterable, as often as they are asked for."""
+    """Float64 blocks of an array or of a re-iterable; may be iterated several times."""
 
     def __init__(self, Y: Any, size: int) -> None:
         self.Y, self.size = Y, size
@@ -46,7 +46,7 @@ class Blocks:
                 yield np.atleast_2d(np.asarray(rows, dtype=np.float64))
 
     def location(self) -> tuple[int, Array, Array]:
-        """n, mean (k,), biased standard deviation (k,), in one pass."""
+        """Return n, mean (k,) and biased standard deviation (k,), from one pass."""
         n, first, second, centre = 0, 0.0, 0.0, None
         for y in self:
             centre = y.mean(axis=0) if centre is None else centre
@@ -60,12 +60,12 @@ class Blocks:
 
 @dataclass
 class PairMoments:
-    """Moments of z: those of each group have a leading dimension of groups, the others are over all rows.
+    """Moments of z, by group (with a leading dimension of groups) or over all rows.
 
-    z, z2: (groups, k) means; A, D, G, C: (groups, k, k) of z_iφ_j, z_i²φ′_j, z_iz_jφ′_j, z_iz_j; weight
-    (groups,): rows of each over n. phi (k,): E φ. zd: E z_iφ′_j, z2d2, z2zd2: E
-    z_i²φ″_j, E z_i²z_jφ″_j, all (k, k): how the moments move with the location and the scale of z. fourth
-    (k,): E z⁴. rows (≤ KEPT, k): z of spaced rows.
+    By group, z, z2 (groups, k): means of z and z²; A, D, G, C (groups, k, k): means of z_iφ_j, z_i²φ′_j, z_iz_jφ′_j,
+    z_iz_j; weight (groups,): fraction of the rows. Over all rows, phi (k,): E φ; zd, z2d2, z2zd2 (k, k): E z_iφ′_j,
+    E z_i²φ″_j, E z_i²z_jφ″_j, the derivatives of the moments with respect to location and scale of z; fourth (k,):
+    E z⁴. rows (≤ KEPT, k): z of rows with a constant stride.
     """
 
     n: int
@@ -84,16 +84,16 @@ class PairMoments:
     rows: Array
 
     def over_all(self, grouped: Array) -> Array:
-        """The mean over all rows of a moment kept by group."""
+        """Return the mean over all rows of a moment that is held by group."""
         return np.tensordot(self.weight, grouped, axes=1)
 
 
 def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a: Array) -> PairMoments:
-    """All moments in one pass; score maps (z, a) to (φ, φ′) as tensors."""
+    """Return all moments from one pass; score maps (z, a) to (φ, φ′), each (m, k)."""
     k = len(sigma)
     groups = int(np.clip(n // 4, 2, GROUPS))
     edges = np.floor(np.arange(groups + 1) * (n / groups)).astype(int)
-    # One product a group, (z, z²)ᵀ(φ, φ′, zφ′, z, 1), holds all of its moments.
+    # One product per group, (z, z²)ᵀ(φ, φ′, zφ′, z, 1), holds all of its moments.
     products = np.zeros((groups, 2 * k, 4 * k + 1))
     overall: dict[str, Any] = {}
     kept, stride, start = [], max(-(-n // KEPT), 1), 0
@@ -126,13 +126,13 @@ def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a:
 
 
 def _scores(z: Array, score: Any, a: Array) -> tuple[Array, Array, Array]:
-    """φ, φ′, φ″ at z (m, k)."""
+    """Return φ, φ′, φ″ at z (m, k)."""
     phi, dphi = score(z, a)
     return phi, dphi, (score(z + STEP, a)[1] - score(z - STEP, a)[1]) / (2 * STEP)
 
 
 def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[int, slice]]:
-    """(group, its rows within the block) for a block of `count` rows from row `start` on."""
+    """Yield (group, its rows within the block) for a block of `count` rows that begins at row `start`."""
     inside = edges[(edges > start) & (edges < start + count)]
     cuts = np.concatenate([[start], inside, [start + count]])
     first = int(np.searchsorted(edges, start, "right")) - 1
@@ -141,16 +141,16 @@ def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[i
 
 
 def error_of(weight: Array, influence: NDArray[Any]) -> Array:
-    """Standard error of a statistic from the influence of each group on it, (groups, …); weight (groups,)."""
+    """Return the standard error of a statistic from the influence (groups, …) of each group; weight (groups,)."""
     groups = len(weight)
     return np.sqrt(np.tensordot(weight**2, influence**2, axes=1) * groups / (groups - 1))
 
 
 @dataclass
 class PairStatistics:
-    """S and H (k, k), and what each group of rows adds to them.
+    """S, H (k, k) and the influence of each group on them, (groups, k, k), and on log σ, (groups, k).
 
-    The influences are (groups, k, k); that on log σ is (groups, k).
+    shape (k, k): the part of H that does not come from different variances; ratio (k, k): σ_j²/σ_i².
     """
 
     S: Array
@@ -164,15 +164,12 @@ class PairStatistics:
     weight: Array
 
     def error(self, influence: NDArray[Any]) -> Array:
-        """Standard error of a statistic from the influence of each group on it."""
+        """Return the standard error of a statistic from the influence of each group on it."""
         return error_of(self.weight, influence)
 
 
 def statistics(moments: PairMoments, sigma: Array) -> PairStatistics:
-    """Return the pair statistics, and their linear dependence on the moments of each group.
-
-    The dependence through location and scale is in it.
-    """
+    """Return the pair statistics and the linear influence of each group on them, through location and scale too."""
     A, D, G, C = (moments.over_all(x) for x in (moments.A, moments.D, moments.G, moments.C))
     a_, d_, g_, c_ = moments.A - A, moments.D - D, moments.G - G, moments.C - C
     m, k = np.diag(A), len(sigma)
@@ -181,7 +178,7 @@ def statistics(moments: PairMoments, sigma: Array) -> PairStatistics:
     safe = np.where(sigma > 0, sigma, 1.0)
     t = safe / safe[:, None]
     t2 = t**2
-    # z moves with the location (z) and the log scale (s) of both components.
+    # z changes with the location (z) and the log scale (s) of both components.
     a_ = a_ - A * si - G * sj - moments.phi * zi - moments.zd * zj
     d_ = d_ - 2 * D * si - moments.z2zd2 * sj - 2 * moments.zd * zi - moments.z2d2 * zj
     rho, r_ = C * (1 - np.eye(k)), c_ - C * (si + sj)

@@ -1,4 +1,4 @@
-"""Which runs repeat one setting, so that their agreement says something, and what weakens what it says."""
+"""Groups of runs that repeat one setting, and the limits of what their agreement shows."""
 
 from __future__ import annotations
 
@@ -8,53 +8,55 @@ from typing import Any
 from sigmapca_cli.evaluation.compare import REPEATED, differing
 
 FEW = 5
-"""Runs below which freely turning axes often look alike."""
+"""Number of runs below which unidentified axes often agree by chance."""
 
 
 def by_setting(runs: Sequence[Any]) -> dict[str, list[Any]]:
-    """The runs (as `runs.read.Run`) of each setting, under its words, such as "a=4 lr=0.01"; "" where it is one."""
+    """Return the runs (as `runs.read.Run`) by their setting, such as "a=4 lr=0.01"; "" if all runs have the same."""
     differences = {n: v for n, v in differing([run.config for run in runs]).items() if n not in REPEATED}
-    # What follows another key, such as nonlinearity.a does a, is not said twice.
-    told = {
+    # Of keys that follow each other, such as a and nonlinearity.a, only the one of the shortest name is shown.
+    distinct = {
         tuple(values): name for name, values in sorted(differences.items(), key=lambda item: -len(item[0]))
     }
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for i, run in enumerate(runs):
         words = " ".join(
-            f"{name}={values[i]}" for values, name in sorted(told.items(), key=lambda item: item[1])
+            f"{name}={values[i]}" for values, name in sorted(distinct.items(), key=lambda item: item[1])
         )
-        found.setdefault(words, []).append(run)
-    return found
+        groups.setdefault(words, []).append(run)
+    return groups
 
 
 def weaknesses(runs: Sequence[Any]) -> list[str]:
-    """Sentences about what the agreement of these runs does not show."""
-    found = []
+    """Return sentences about what the agreement of these runs does not show."""
+    sentences = []
     starts = {start_of(run.config) for run in runs}
     if len(starts) == 1 and (start := starts.pop()):
-        found.append(f"{start}: that they agree does not confirm them")
+        sentences.append(f"{start}: their agreement is no evidence")
     if left := sum(not run.attrs.get("converged", True) for run in runs):
-        found.append(
-            f"{left} of {len(runs)} runs have not converged: where they agree may be where they began"
+        sentences.append(
+            f"{left} of {len(runs)} runs have not converged: they may agree only because they are close to their start"
         )
     if len(runs) < FEW:
-        found.append(
-            f"{len(runs)} runs are few: axes that turn freely agree by chance in so few; give {FEW} seeds or more"
+        sentences.append(
+            f"only {len(runs)} runs: unidentified axes may agree by chance in so few; use {FEW} seeds or more"
         )
-    return found
+    return sentences
 
 
 def start_of(config: Any) -> str:
-    """How all runs of this configuration on the same rows begin alike, whatever their seed; "" where they do not."""
+    """Return why runs of this configuration on the same rows do not depend on the seed; "" if they do."""
     if config.get("data", {}).get("half", "all") != "all":
         return ""
     if config.get("model", {}).get("kind") == "direct" or config.get("solver", {}).get("name") in (
         "newton",
         "moments",
     ):
-        return "these runs take no random numbers, so that each seed gives the same"
+        return "these runs use no random numbers, so every seed gives the same result"
     if config.get("init") == "pca":
-        return "these runs start at the same place (init=pca); init=orthogonal gives each its own"
+        return (
+            "these runs start from the same filters (init=pca; init=orthogonal gives each run another start)"
+        )
     if config.get("init") == "file":
-        return "these runs start at the filters of a file"
+        return "these runs start from the filters of one file"
     return ""

@@ -1,7 +1,7 @@
-"""Which components come back in every run: clusters of the estimates of many seeds, as in ICASSO.
+"""Components that every run finds: clusters of the estimates of many seeds, as in ICASSO.
 
 Himberg, Hyvärinen and Esposito (2004): pool the components of all runs, cluster them by |cos| with average
-linkage, and call a component reliable when its cluster is compact, isolated, and has a member of every run.
+linkage, and call a component reliable if its cluster is compact, isolated, and has a member from every run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.matching import Array, cosines
 
-#: A cluster is reproducible from this index on, and from this fraction of the runs on. Two axes that turn
-#: freely in their plane still reach an index of 8/π² = 0.81 (average linkage cuts the plane in quarters).
 RELIABLE_INDEX = 0.9
+"""Smallest index of a reproducible cluster. Two unidentified axes, which may point anywhere in their plane, still reach
+an index of 8/π² = 0.81 (average linkage cuts the plane into quarters)."""
 RELIABLE_RUNS = 0.9
-#: Rate at which axes that turn freely may be called reproducible. Of few runs some agree by chance.
+"""Smallest fraction of the runs that have a member in a reproducible cluster."""
 FALSE_RATE = 0.05
-#: Share of that rate that the simulated level uses up: the level is a quantile with an error of its own.
+"""Largest probability of calling unidentified axes reproducible. With few runs, some axes agree by chance."""
 USED = 0.5
-#: Simulated sets of runs from which the level that chance reaches is taken.
+"""Fraction of that probability that the simulated quantile uses; the rest allows for the error of the simulation."""
 SIMULATIONS = 1000
+"""Number of simulated sets of runs for the chance level."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,7 @@ class Stability:
         return float(self.index.mean())
 
 
-def stability(
-    filters: Sequence[ArrayLike], clusters: int | None = None, C: ArrayLike | None = None
-) -> Stability:
+def stability(filters: Sequence[ArrayLike], clusters: int | None = None) -> Stability:
     """Return the clusters of the filters of two or more runs.
 
     Parameters
@@ -82,8 +81,6 @@ def stability(
         Filters of each run; k may differ. Sign, order and scale change nothing.
     clusters : int, optional
         How many clusters; the largest k unless given.
-    C : array-like of shape (p, p), optional
-        Covariance of the data: the similarity is then |corr| of the components, not |cos| of the filters.
 
     Returns
     -------
@@ -108,7 +105,7 @@ def stability(
     if len(runs) < 2 or len({len(W) for W in runs}) != 1:
         raise InputError("stability needs two or more runs with the same number of features")
     pooled = np.hstack([W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny) for W in runs])
-    similarity = cosines(pooled, pooled) if C is None else cosines(root := _root(C) @ pooled, root)
+    similarity = cosines(pooled, pooled)
     run_of = np.repeat(np.arange(len(runs)), [W.shape[1] for W in runs])
     label = clustered(similarity, clusters or max(W.shape[1] for W in runs))
     return _describe(pooled, similarity, label, run_of, [W.shape[1] for W in runs])
@@ -220,8 +217,3 @@ def clustered(similarity: Array, count: int) -> NDArray[np.intp]:
 
     distance = squareform(1 - similarity, checks=False)
     return np.asarray(fcluster(linkage(distance, "average"), count, "maxclust") - 1, np.intp)
-
-
-def _root(C: ArrayLike) -> Array:
-    values, vectors = np.linalg.eigh(np.asarray(C, dtype=np.float64))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

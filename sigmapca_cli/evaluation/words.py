@@ -1,4 +1,4 @@
-"""A certificate of identifiability in sentences, one a group of components."""
+"""A certificate of identifiability as sentences, one per group of components."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import numpy as np
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 
 MOST_OF_A_CHAIN = 0.4
-"""Share of pairs that are not identified up to which a group is told pair by pair."""
+"""Largest fraction of unidentified pairs at which a group is described pair by pair."""
 PAIRS_SAID = 3
+"""Largest number of pairs described for a group."""
 WIDE = 1.5
-"""Ratio of σ from which on the variances of a group are not called similar."""
+"""Ratio of the largest to the smallest σ of a group above which its variances are not called similar."""
 
 
 def explain(certificate: Certificate) -> list[str]:
-    """Sentences, components numbered from 1: how many axes are identified, and for every other group why not.
+    """Return sentences, with components numbered from 1: how many axes are identified, and why each group is not.
 
-    Components form a group when a chain of pairs that are not identified joins them.
+    Components form a group if a chain of unidentified pairs connects them.
     """
     identified = certificate.identified
     k = len(identified)
@@ -38,31 +39,31 @@ def explain(certificate: Certificate) -> list[str]:
 
 
 def _chain(certificate: Certificate, group: list[int]) -> list[str]:
-    """A few pairs that join a group most of whose pairs are identified, the weakest first; the rest by number."""
+    """Return sentences on the weakest unidentified pairs of a group whose other pairs are mostly identified."""
     pairs = [(i, j) for i in group for j in group if i < j and certificate.verdict[i, j] != IDENTIFIED]
     pairs.sort(key=lambda pair: certificate.score[pair])
     lines = [_pair(certificate, i, j) for i, j in pairs[:PAIRS_SAID]]
     if len(pairs) > PAIRS_SAID:
         lines.append(
-            f"{len(pairs) - PAIRS_SAID} more pairs of components {_listed([i + 1 for i in group])} are not fixed: "
-            "sigmapca plot --what certificate shows them"
+            f"{len(pairs) - PAIRS_SAID} more pairs of components {_listed([i + 1 for i in group])} are not "
+            "identified: sigmapca plot --what certificate shows them"
         )
     return lines
 
 
 def _cut(certificate: Certificate) -> str:
-    """The components that share their variance with directions which were left out."""
+    """Return a sentence on the components that have the same variance as directions that k leaves out."""
     assert certificate.cut is not None
     numbers = [int(i) + 1 for i in np.flatnonzero(certificate.cut)]
     many = f"components {_listed(numbers)} have" if len(numbers) > 1 else f"component {numbers[0]} has"
     return (
-        f"{many} no more variance than directions beyond these {len(certificate.cut)}: chance decides which are found; "
-        "choose a k after which the variances fall (sigmapca data FILE --components)"
+        f"{many} the same variance as directions that k={len(certificate.cut)} leaves out: chance decides which of "
+        "them are found; choose a k after which the variance drops (sigmapca data FILE --components)"
     )
 
 
 def groups(certificate: Certificate) -> list[list[int]]:
-    """Connected sets of two or more components over the pairs that are not identified, numbered from 0."""
+    """Return the sets of two or more components, numbered from 0, that chains of unidentified pairs connect."""
     free = certificate.verdict != IDENTIFIED
     np.fill_diagonal(free, False)
     left, found = set(np.flatnonzero(free.any(axis=1)).tolist()), []
@@ -90,7 +91,7 @@ def _group(certificate: Certificate, group: list[int]) -> str:
         return f"{name}: {_wrong(certificate, group)}"
     partly = " in part" if (block == IDENTIFIED).any() else ""
     wrong = (
-        f"; {int((block == REPELLED).sum())} of their pairs are turned away from these axes"
+        f"; {int((block == REPELLED).sum())} of their pairs are unstable at these axes"
         if (block == REPELLED).any()
         else ""
     )
@@ -100,15 +101,15 @@ def _group(certificate: Certificate, group: list[int]) -> str:
 def _reason(certificate: Certificate, group: list[int]) -> str:
     equal, variances = _variances(certificate, group)
     if certificate.linear:
-        return f"{variances}: linear PCA has nothing else to tell their axes by"
+        return f"{variances}: linear PCA cannot identify their axes"
     gaussian, shapes = _shapes(certificate, group)
     return f"{variances} and {shapes}: " + (
-        "their axes are arbitrary" if equal and gaussian else "these rows do not fix their axes"
+        "their axes are arbitrary" if equal and gaussian else "these rows do not identify their axes"
     )
 
 
 def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
-    """Whether the variances of a group are equal within their error, and words for it."""
+    """Return whether the variances of a group are equal within their error, and words for it."""
     from scipy.stats import norm
 
     sigma = certificate.sigma[group]
@@ -121,15 +122,18 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     spread = (
         f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
     )
-    if sigma.max() > WIDE * sigma.min():  # a chain of alike neighbours whose ends are not alike
-        return False, f"have variances that differ, though not enough for these rows ({spread})"
+    if sigma.max() > WIDE * sigma.min():  # a chain of similar neighbours whose ends are not similar
+        return (
+            False,
+            f"have variances that differ, but between neighbours not clearly on these rows ({spread})",
+        )
     equal = bool(max(free) <= norm.isf(certificate.level / 2))
-    words = "equal variance" if equal else "variances that these rows hardly tell apart"
+    words = "equal variance" if equal else "variances that differ, but not clearly on these rows"
     return equal, f"have {words} ({spread})"
 
 
 def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
-    """Whether a group looks Gaussian, and words for its shape."""
+    """Return whether a group looks Gaussian, and words for its shape."""
     gap = max(
         abs(certificate.shape[i, j]) / max(certificate.shape_error[i, j], np.finfo(float).tiny)
         for i in group
@@ -138,29 +142,29 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     )
     kurtosis = certificate.kurtosis[group]
     if gap > certificate.threshold:
-        held = "this a barely holds" if certificate.lam is None else "barely hold them"
-        return False, f"have shapes that {held} ({_kurtosis(kurtosis)})"
+        by = "this a identifies" if certificate.lam is None else "F identifies"
+        return False, f"have shapes that {by} only weakly ({_kurtosis(kurtosis)})"
     if np.abs(kurtosis).max() < 1:
         return True, "look Gaussian"
     if (kurtosis > 0).all() or (kurtosis < 0).all():
-        return False, f"have shapes that hold them too little ({_kurtosis(kurtosis)})"
-    return False, f"have shapes that cancel ({_kurtosis(kurtosis)})"
+        return False, f"have shapes whose effect is within its error ({_kurtosis(kurtosis)})"
+    return False, f"have shapes whose effects cancel ({_kurtosis(kurtosis)})"
 
 
 def _wrong(certificate: Certificate, group: list[int]) -> str:
     kurtosis = certificate.kurtosis[group]
     if certificate.lam is not None:
-        return f"F rises as they are turned away ({_kurtosis(kurtosis)}): solve again, or with more rows"
+        return f"F increases if they are rotated ({_kurtosis(kurtosis)}): solve from another start, or on more rows"
     if (kurtosis > 0).all():
         advice = "a larger a (3 or more) suits heavy tails"
     elif (kurtosis < 0).all():
         advice = "a smaller a (0.8) suits light tails"
     else:
-        advice = "one needs a small a and one a large a: a=auto"
+        advice = "one needs a small a and another a large a: set a=auto"
     pairs = np.ix_(group, group)
     if certificate.mixed is not None and certificate.mixed[pairs].any():
-        return f"this nonlinearity holds them where they are mixtures ({_kurtosis(kurtosis)}): {advice}"
-    why = f"this nonlinearity turns them away from these axes ({_kurtosis(kurtosis)})"
+        return f"this nonlinearity makes mixtures of them stable ({_kurtosis(kurtosis)}): {advice}"
+    why = f"this nonlinearity makes these axes unstable ({_kurtosis(kurtosis)})"
     return f"{why}: train longer or from another start; if that does not help, {advice}"
 
 
@@ -170,7 +174,7 @@ def _kurtosis(values: np.ndarray) -> str:
 
 
 def _listed(numbers: list[int]) -> str:
-    """3–6 and 9 for [3, 4, 5, 6, 9]."""
+    """Return numbers as words: "3–6 and 9" for [3, 4, 5, 6, 9]."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

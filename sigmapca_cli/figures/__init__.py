@@ -1,4 +1,4 @@
-"""Pictures of filters, curves, spectra and signals, for files and for the terminal."""
+"""Figures of filters, curves, spectra and signals, for files and for the terminal."""
 
 from sigmapca_cli.figures.run import FIGURES, plot_run
 from sigmapca_cli.figures.terminal import print_filters

@@ -1,6 +1,4 @@
-"""Matrices: agreement between runs, the rotation between two solutions, and the verdict on every pair of
-components.
-"""
+"""Figures of matrices: agreement between runs, rotation between two solutions, verdict on every pair of components."""
 
 from __future__ import annotations
 
@@ -21,14 +19,13 @@ if TYPE_CHECKING:
     from sigmapca_cli.evaluation.stability import Stability
 
 MOST_NUMBERS = 12
+"""Largest number of runs whose agreement is also printed as numbers."""
 
 
 def plot_agreement(
     matrix: ArrayLike, names: Sequence[str], chance: float | None = None, title: str = ""
 ) -> Figure:
-    """Mean matched |cos| between r runs, (r, r); the colours run from the chance level (0 unless given) to
-    1.
-    """
+    """Draw the mean matched |cos| of r runs, (r, r), on a colour scale from the chance level (0 unless given) to 1."""
     matrix = np.asarray(matrix, dtype=np.float64)
     r = len(matrix)
     size = min(0.45 * r + 2.4, 9.0)  # the names take up to 2 inches
@@ -55,9 +52,7 @@ def plot_agreement(
 def plot_rotation(
     R: ArrayLike, threshold: float = MATCH_THRESHOLD, title: str = "", names: tuple[Any, ...] = ("A", "B")
 ) -> Figure:
-    """R (k, l) of B = A R, red positive and blue negative; a dot marks every entry with |R_ij| above the
-    threshold.
-    """
+    """Draw R (k, l) of B = A R, positive red and negative blue; dots mark entries with |R_ij| above the threshold."""
     R = np.asarray(R, dtype=np.float64)
     figure = new_figure(min(0.16 * R.shape[1] + 2.0, 9), min(0.16 * R.shape[0] + 1.4, 9))
     axes = figure.add_subplot()
@@ -76,9 +71,9 @@ def plot_rotation(
 
 
 def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
-    """Score of every pair, curvature over its standard error: blue pairs are identified, red ones repelled.
+    """Draw the score of every pair, curvature divided by its standard error: identified pairs blue, repelled red.
 
-    Dots mark pairs that are arbitrary, their score below the threshold. Scores beyond ±10 thresholds look alike.
+    Dots mark arbitrary pairs, whose score is below the threshold. Colours are clipped at ±10 thresholds.
     """
     from sigmapca_cli.evaluation.identifiability import ARBITRARY, REPELLED
 
@@ -108,7 +103,7 @@ def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
 
 
 def plot_stability(found: Stability, title: str = "") -> Figure:
-    """Stability index of each cluster, the most stable first; grey ones are not reproducible."""
+    """Draw the stability index of each cluster, the most stable first; clusters that are not reproducible are grey."""
     from matplotlib.patches import Patch
 
     from sigmapca_cli.evaluation.stability import RELIABLE_INDEX
@@ -133,7 +128,7 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
 
 
 def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str = "") -> Figure:
-    """|cos| between all components of all runs, sorted by cluster: reproducible clusters are bright squares."""
+    """Draw |cos| between all components of all runs, sorted by cluster: reproducible clusters are bright squares."""
     from sigmapca_cli.evaluation.matching import cosines
 
     pooled, labels = np.hstack([np.asarray(W) for W in filters]), np.concatenate(found.labels)
@@ -143,9 +138,9 @@ def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str =
     image = axes.imshow(cosines(pooled[:, order], pooled[:, order]), cmap="cividis", vmin=0, vmax=1)
     edges = np.concatenate([[0], np.cumsum(np.bincount(labels))]) - 0.5
     middle = (edges[:-1] + edges[1:]) / 2
-    shown = slice(None, None, -(-len(middle) // 16))
-    axes.set_xticks(middle[shown], np.arange(1, len(middle) + 1)[shown], fontsize=7)
-    axes.set_yticks(middle[shown], np.arange(1, len(middle) + 1)[shown], fontsize=7)
+    labelled = slice(None, None, -(-len(middle) // 16))
+    axes.set_xticks(middle[labelled], np.arange(1, len(middle) + 1)[labelled], fontsize=7)
+    axes.set_yticks(middle[labelled], np.arange(1, len(middle) + 1)[labelled], fontsize=7)
     axes.set_xlabel("cluster", fontsize=8)
     axes.set_ylabel("cluster", fontsize=8)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
@@ -157,8 +152,8 @@ def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str =
 
 
 def _component_axes(axes: Axes, rows: int, columns: int) -> None:
-    """Components numbered from 1, about eight labels an axis."""
+    """Label both axes with component numbers, from 1, about eight labels per axis."""
     for count, set_ticks in ((columns, axes.set_xticks), (rows, axes.set_yticks)):
         step = next(s for s in (1, 2, 4, 8, 16, 32, 64, 128, 1 << 20) if count <= 9 * s)
-        shown = [0, *range(step - 1, count, step)] if step > 1 else list(range(count))
-        set_ticks(shown, [str(i + 1) for i in shown], fontsize=7)
+        labelled = [0, *range(step - 1, count, step)] if step > 1 else list(range(count))
+        set_ticks(labelled, [str(i + 1) for i in labelled], fontsize=7)

@@ -1,4 +1,4 @@
-"""What was logged while a run trained, over its steps."""
+"""Figure of the logged metrics of a run over its steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from sigmapca_cli.figures.save import BLUE, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN = ("loss", "mcc", "gradient_norm", "agreement")
+DRAWN = ("loss", "mcc", "gradient_norm", "agreement")
 LABELS = {"mcc": "matched |cos| to the truth", "gradient_norm": "gradient norm"}
 
 
-def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[str, ...] = SHOWN) -> Figure:
-    """One panel a logged metric of `names` that has finite values, over metrics["step"].
+def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[str, ...] = DRAWN) -> Figure:
+    """Draw one panel for each metric of `names` with finite values, over metrics["step"].
 
-    More than 200 points are drawn faintly, with their running mean over them: a batch's loss is noise around
-    a trend.
+    More than 200 points are drawn faintly, with their running mean on top, because the losses of batches are noisy.
     """
     series = _finite_series(metrics, names)
     figure = new_figure(3.6 * max(len(series), 1), 2.7)
@@ -50,13 +49,13 @@ def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[
 
 
 def running_mean(value: np.ndarray, window: int) -> np.ndarray:
-    """Means over `window` neighbours, n − window + 1 of them."""
+    """Return the means of `window` neighbouring values, (n − window + 1,)."""
     total = np.cumsum(np.insert(value, 0, 0.0))
     return (total[window:] - total[:-window]) / window
 
 
 def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> dict[str, Any]:
-    found = {}
+    series = {}
     for name in names:
         if name not in metrics:
             continue
@@ -64,5 +63,5 @@ def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> 
         step = np.asarray(metrics["step"], dtype=np.float64) if "step" in metrics else np.arange(len(value))
         good = np.isfinite(value)
         if value.ndim == 1 and good.any():
-            found[name] = (step[good], value[good])
-    return found
+            series[name] = (step[good], value[good])
+    return series

@@ -1,6 +1,4 @@
-"""Pictures of data before anything is learnt from it: a mosaic of patches, signals over time, points, or
-histograms.
-"""
+"""Figures of a data set: a mosaic of patches, signals over time, points, or histograms."""
 
 from __future__ import annotations
 
@@ -15,18 +13,17 @@ from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_points
 from sigmapca_cli.figures.signals import plot_traces
+from sigmapca_cli.sources.spacing import evenly_spaced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOSAIC = 96
-MOST_ROWS = 50_000
+MOSAIC = 96  # patches of a mosaic
+MOST_ROWS = 50_000  # rows drawn
 
 
 def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
-    """Draw a file or folder of any known format to stem.png and stem.pdf; `options` are fields of the data
-    group.
-    """
+    """Draw a file or folder of any known format to stem.png and stem.pdf; `options` are fields of the data group."""
     from sigmapca_cli.sources.config import DataConfig
     from sigmapca_cli.sources.describe import kind_of_path, lenient
 
@@ -40,14 +37,12 @@ def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
 
 
 def plot_source(source: Any, title: str = "") -> Figure:
-    """The picture that suits a `sources.base.Source`, in the units of its raw features unless it is
-    whitened.
-    """
+    """Return a figure of a `sources.base.Source`, in the units of its raw features unless it is whitened."""
     if source.n == 0:
         raise InputError(f"{title}: no rows to draw")
     if source.patch_shape is not None:
         return plot_images(as_rgb(_mosaic(source)), f"{title}: {source.n} × {source.p}".lstrip(": "))
-    x = raw(source, spaced(source.n, MOST_ROWS) if source.sample_rate is None else np.arange(source.n))
+    x = raw(source, evenly_spaced(source.n, MOST_ROWS) if source.sample_rate is None else np.arange(source.n))
     if source.sample_rate is not None or source.name == "signals":
         return plot_traces(x, source.sample_rate, title)
     return (
@@ -58,18 +53,13 @@ def plot_source(source: Any, title: str = "") -> Figure:
 
 
 def raw(source: Any, index: np.ndarray) -> np.ndarray:
-    """Rows (b, p) before standardisation; whitened rows stay whitened."""
+    """Return rows (b, p) before standardisation; rows of a whitened source stay whitened."""
     x = source.rows(index).astype(np.float64)
     return x if source.whitening is not None else x * source.scale + source.mean
 
 
-def spaced(n: int, most: int) -> np.ndarray:
-    """At most `most` of the numbers 0 to n − 1, evenly spaced, in order."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
-
-
 def _mosaic(source: Any) -> np.ndarray:
-    # Spread over the data by a fixed random draw: a regular stride would meet the same place of every image.
+    # A fixed random draw: a constant stride could take the same place of every image.
     index = np.sort(np.random.default_rng(0).choice(source.n, min(source.n, MOSAIC), replace=False))
     images = raw(source, index).reshape(len(index), *source.patch_shape)
     low, high = images.min(), images.max()

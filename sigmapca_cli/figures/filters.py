@@ -1,4 +1,4 @@
-"""Filters as pictures: a grid of patches for images, small plots for anything else."""
+"""Figures of filters: a grid of patches for images, small plots for other data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MOST_NAMES = 30
 
 
 def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:
-    """Filters (p, k) as (k, rows, columns, channels) in [0, 1], each scaled by its own largest |weight|.
+    """Return filters (p, k) as images (k, rows, columns, channels) in [0, 1], each scaled by its largest |weight|.
 
-    ½ + w / (2 max|w|), so that a zero weight is mid-grey in every filter and the sign can be read from the
-    brightness; the channels of a colour filter share the scale. A zero filter is mid-grey throughout.
+    ½ + w / (2 max|w|): a zero weight is mid-grey in every filter, and the brightness shows the sign. The channels of a
+    colour filter share the scale. A zero filter is mid-grey everywhere.
     """
     W = np.asarray(W, dtype=np.float64)
     largest = np.abs(W).max(axis=0)
@@ -34,8 +34,9 @@ def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:
 
 
 def as_rgb(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(…, channels) to (…, 3): one channel repeated, two with an empty blue, more than three by their
-    mean.
+    """Return images (…, channels) as (…, 3).
+
+    One channel is repeated; two become red and green with a mid-grey blue; more than three become their mean.
     """
     channels = images.shape[-1]
     if channels == 3:
@@ -54,10 +55,12 @@ def plot_filters(
     numbers: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
 ) -> Figure:
-    """Filters (p, k) in order, row by row, with σ (k,) under each; patch_shape None draws weights instead of
-    patches, each with its number: 1 to k, or those given; `names` (p,) are those of the features.
+    """Draw filters (p, k) in order, row by row, with σ (k,) under each.
+
+    patch_shape None: draw weights instead of patches, each filter with its number (1 to k, or `numbers`); `names`
+    (p,): names of the features.
     """
-    W = np.asarray(W, dtype=np.float64)  # a column of nan leaves its place empty
+    W = np.asarray(W, dtype=np.float64)  # the place of a column of nan stays empty
     sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
     if patch_shape is None:
         return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1), names)
@@ -65,19 +68,19 @@ def plot_filters(
 
 
 def plot_images(images: NDArray[np.float64], title: str = "", columns: int = 12) -> Figure:
-    """RGB images (n, rows, columns, 3) in [0, 1] as a grid."""
+    """Draw RGB images (n, rows, columns, 3) in [0, 1] as a grid."""
     return _plot_patches(images, None, title, min(columns, len(images)))
 
 
 def grid_columns(k: int) -> int:
-    """Columns of a grid of k items: 8 up to 64, then about square."""
+    """Return the number of columns of a grid of k items: 8 up to k = 64, then about square."""
     return min(k, 8) if k <= 64 else math.ceil(math.sqrt(k))
 
 
 def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> Figure:
     from matplotlib.patches import Rectangle
 
-    # One axes for the whole grid, not one a filter: 64 of them take seconds to draw.
+    # One axes for the whole grid: one per filter would take seconds for 64 filters.
     k, rows, width, _ = images.shape
     columns = columns or grid_columns(k)
     lines = math.ceil(k / columns)
@@ -95,7 +98,7 @@ def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> F
             continue
         left, top = (i % columns) * step_x, (i // columns) * step_y
         axes.imshow(image, extent=(left, left + width, top + rows, top), interpolation="nearest")
-        # A flat filter is nearly white or black: without an edge it could not be seen on the page.
+        # A flat filter is nearly white or black: it needs an edge to be visible on the page.
         axes.add_patch(Rectangle((left, top), width, rows, fill=False, edgecolor=GREY, linewidth=0.3))
         if sigma is not None:
             axes.text(
@@ -116,7 +119,7 @@ def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> F
 
 
 def format_sigma(value: float) -> str:
-    """σ to three figures: 12.3, 0.0123, 1.2e-5."""
+    """Return σ as text, to three figures: 12.3, 0.0123, 1.2e-5."""
     return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 

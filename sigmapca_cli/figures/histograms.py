@@ -1,4 +1,4 @@
-"""The distribution of each component beside a Gaussian of the same variance."""
+"""Figure of the distribution of each component, with a Gaussian of the same variance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ BINS = 51
 def plot_histograms(
     Y: ArrayLike, title: str = "", most: int = 15, log: bool = False, names: Sequence[str] | None = None
 ) -> Figure:
-    """Densities of the first `most` columns of Y (n, k), standardised, on −5 to 5, with their excess
-    kurtosis; `names` (k,) stand in the place of numbers.
+    """Draw densities of the first `most` columns of Y (n, k), standardised, from −5 to 5, with their excess kurtosis.
 
-    All panels share their scales. `log` shows the tails, where heavy and light ones differ most. Values
-    beyond the range are counted in the density but not drawn.
+    `names` (k,) replace the column numbers. All panels share their scales. `log`: logarithmic density, which shows the
+    tails. Values outside the range count in the density but are not drawn.
     """
     from sigmapca_cli.evaluation.metrics import kurtosis
 

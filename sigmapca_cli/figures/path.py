@@ -1,4 +1,4 @@
-"""Agreement of halves along a path over λ or a."""
+"""Figure of the agreement of halves along a path over λ or a."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: str = "") -> Figure:
-    """Agreement over λ or a (a log scale), linear PCA and the span as lines, a ring where filters jumped.
+    """Draw the agreement over λ or a (log scale), with lines for linear PCA and the span, and rings where filters jump.
 
     knots: `solvers.path.Knot`. a = ∞ is drawn at twice the largest finite a.
     """

@@ -1,4 +1,4 @@
-"""The figures of one run: which suit it, and where they go."""
+"""The figures of one run, written to a folder."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
-from sigmapca_cli.figures.data import spaced
 from sigmapca_cli.figures.filters import plot_filters
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
+from sigmapca_cli.sources.spacing import evenly_spaced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,25 +26,26 @@ HISTOGRAM_ROWS = 20_000
 
 
 def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source: Any = None) -> list[Path]:
-    """Write the figures named in `what` (all that suit the run unless given) into `folder`; returns the
-    files.
+    """Write the figures named in `what` (default: all that suit the run) into `folder`; return the files.
 
-    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, as `runs.read.Run` does;
-    `source` is its data, without which the figures of `WITH_DATA` cannot be drawn. InputError for a name that
-    does not exist, or that was asked for and has nothing to be drawn from.
+    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like `runs.read.Run`. `source` is its
+    data; the figures of `WITH_DATA` need it. Raise InputError for an unknown name, and for a figure named in `what`
+    that cannot be drawn from this run.
     """
     if what is not None and (unknown := [name for name in what if name not in NAMES]):
         raise InputError(f"no figure named {unknown[0]!r}: choose from {', '.join(NAMES)}")
     written = []
     for name in what or NAMES:
         if what is None and name == "certificate" and not certified(run):
-            continue  # a minute of work on large data, so only where somebody wants it
+            continue  # takes a minute on large data: only if `sigmapca evaluate --certificate` was run before
         figure = _draw(name, run, source)
         if figure is not None:
             written += save(figure, Path(folder) / name)
         elif what is not None:
-            lacking = " without its data" if name in WITH_DATA and source is None else ""
-            raise InputError(f"the run {_title(run)} has nothing to draw {name} from{lacking}")
+            why = (
+                "it needs the data of the run" if name in WITH_DATA and source is None else "the run has none"
+            )
+            raise InputError(f"{name} cannot be drawn for the run {_title(run)}: {why}")
     return written
 
 
@@ -55,7 +56,7 @@ def _draw(name: str, run: Any, source: Any) -> Figure | None:
 
 
 def certified(run: Any) -> bool:
-    """Whether `evaluate --certificate` has been asked about this run."""
+    """Return whether `evaluate --certificate` has stored a certificate of this run."""
     return any(str(name).startswith("identifiability") for name in run.evaluation or {})
 
 
@@ -77,7 +78,7 @@ def _spectrum(run: Any) -> Figure:
 
 
 def _histograms(run: Any, source: Any) -> Figure:
-    x = source.rows(spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
+    x = source.rows(evenly_spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
     return plot_histograms(x @ run.encoder, _title(run))
 
 

@@ -1,4 +1,4 @@
-"""Figures without pyplot: nothing global, no display, and files that are either whole or absent."""
+"""Figures without pyplot: no global state, no display; each file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from sigmapca_cli.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which people with any common colour blindness can tell apart.
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
-)  # fmt: skip
+BLUE, GREEN, RED, BLACK = "#0072B2", "#009E73", "#D55E00", "#000000"
+"""Colours of Okabe and Ito, which differ for people with any common colour blindness."""
 GREY = "#777777"
 FORMATS = ("png", "pdf")
 
 
 def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
-    """A figure of width × height inches that no global state knows; its layout keeps labels apart."""
+    """Return a figure of width × height inches, without global state; its layout prevents overlapping labels."""
     from matplotlib.figure import Figure
 
     own_style()
@@ -31,8 +29,10 @@ def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
 
 @cache
 def own_style() -> None:
-    """In a command, matplotlib's own settings instead of a user's: LaTeX may be missing, and pictures are to be alike
-    on every machine. A program that imports this package keeps its own.
+    """In a command, replace the user's matplotlib settings by the defaults.
+
+    Figures are then the same on every machine, also without LaTeX. A program that imports this package keeps its own
+    settings.
     """
     if os.environ.get("SIGMAPCA_OWN_STYLE"):
         import matplotlib
@@ -41,9 +41,9 @@ def own_style() -> None:
 
 
 def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, dpi: int = 150) -> list[Path]:
-    """Write `path` in each format (its suffix is replaced) and return the files, each replaced in one step.
+    """Write the figure to `path` in each format (its suffix is replaced); return the files, each replaced in one step.
 
-    Two saves of one figure give the same bytes: no date is stored.
+    Two saves of one figure give the same bytes, because no date is stored.
     """
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix.lstrip(".") in {*FORMATS, "svg"} else stem
@@ -59,24 +59,24 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for figures, or say in one line why it cannot be one."""
+    """Create a folder for figures; raise InputError if that is not possible."""
     advice = "give another folder with -o"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: is a file, figures need a folder; {advice}") from None
+        raise InputError(f"{folder}: is a file, but figures need a folder; {advice}") from None
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); {advice}") from None
+        raise InputError(f"{folder}: cannot be created ({error.strerror}); {advice}") from None
     if not os.access(folder, os.W_OK):
         raise InputError(f"{folder}: cannot be written to; {advice}")
 
 
 def literal(text: str) -> str:
-    """A name as it is: between dollar signs matplotlib would read a formula."""
+    """Return a name with its dollar signs escaped: matplotlib would read text between them as a formula."""
     return text.replace("$", r"\$")
 
 
 def tidy(axes: Any) -> None:
-    """Only the two spines that carry a scale, and small ticks."""
+    """Remove the top and right spines and use small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)

@@ -1,4 +1,4 @@
-"""Points in the plane with the axes that methods found in them."""
+"""Figures of points in the plane, with the axes that methods found."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ def plot_scatter(
     truth: ArrayLike | None = None,
     title: str = "",
 ) -> Figure:
-    """One panel a solution: points X (n, 2), and the columns of its filters W (2, k) as axes through the
-    mean.
+    """Draw one panel per solution: points X (n, 2), and the columns of its filters W (2, k) as axes through the mean.
 
-    An axis reaches 2.5 standard deviations of the points along it to either side. The true axes (2, l) are
-    dashed and longer, and the matched |cos| to them stands in the panel's title.
+    An axis extends 2.5 standard deviations of the points along it, to both sides. The true axes (2, l) are dashed and
+    longer; the title shows the matched |cos| to them.
     """
     X = np.asarray(X, dtype=np.float64)
     centre = X.mean(axis=0)
@@ -60,7 +59,7 @@ def plot_scatter(
 
 
 def plot_points(X: ArrayLike, title: str = "", names: Sequence[str] | None = None) -> Figure:
-    """Points X (n, 2) alone; `names` of the two features."""
+    """Draw points X (n, 2); `names`: of the two features."""
     X = np.asarray(X, dtype=np.float64)
     figure = new_figure(3.6, 3.4)
     axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""Signals before and after: what was mixed, what was recovered, and the true sources where they are known."""
+"""Figures of signals: mixed, recovered, and the true sources if they are known."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def plot_signals(
     sample_rate: int | None = None,
     title: str = "",
 ) -> Figure:
-    """Columns of mixed (n, p), recovered (n, k) and true sources (n, l), one panel a channel, over time.
+    """Draw the columns of mixed (n, p), recovered (n, k) and true sources (n, l) over time, one panel per channel.
 
-    With sources, recovered signals are drawn in their order, with their sign, and with |corr| to them in the
-    title.
+    With sources, recovered signals have the order and sign of the sources, and their title shows |corr| to them.
     """
     X, Y = np.asarray(mixed, dtype=np.float64), np.asarray(recovered, dtype=np.float64)
     blocks = [("mixed", X, BLACK, [""] * X.shape[1])]
@@ -56,7 +55,7 @@ def plot_signals(
 
 
 def plot_traces(X: ArrayLike, sample_rate: int | None = None, title: str = "") -> Figure:
-    """Columns of X (n, p), one panel each, over time."""
+    """Draw the columns of X (n, p) over time, one panel each."""
     X = np.asarray(X, dtype=np.float64)
     lines = min(X.shape[1], MOST_CHANNELS)
     figure = new_figure(6.4, 0.95 * lines + 0.7)
@@ -75,9 +74,7 @@ def plot_traces(X: ArrayLike, sample_rate: int | None = None, title: str = "") -
 
 
 def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
-    """Y with its columns in the order and sign of the sources they match, unmatched ones last; and a label
-    for each.
-    """
+    """Return Y with its columns in the order and sign of the matched sources, unmatched ones last, and their labels."""
     similarity = correlations(Y, S)
     rows, columns = match(similarity)
     order = [int(row) for row in rows[np.argsort(columns)]]
@@ -98,7 +95,7 @@ def _trace(axes: Axes, time: Array, value: Array, colour: str) -> None:
     if len(value) <= MOST_POINTS:
         axes.plot(time, value, color=colour, linewidth=0.7)
     else:
-        # A million points in a few hundred pixels are their envelope: the smallest and the largest of each stretch.
+        # Too many points for the pixels: draw the envelope, the smallest and the largest value of each stretch.
         starts = np.linspace(0, len(value), MOST_POINTS // 2, endpoint=False).astype(int)
         low, high = np.minimum.reduceat(value, starts), np.maximum.reduceat(value, starts)
         axes.fill_between(time[starts], low, high, color=colour, linewidth=0.3)

@@ -1,4 +1,4 @@
-"""The standard deviations of the components beside those of linear PCA."""
+"""Figure of the standard deviations of the components, with those of linear PCA."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: str = "") -> Figure:
-    """σ (k,) of a run over the component number, PCA's (k,) as open rings; a log scale when they span over 10
-    times.
+    """Draw σ (k,) of a run over the component number, with those of linear PCA as rings.
+
+    The scale is logarithmic if the largest σ is more than 10 times the smallest.
     """
     from matplotlib.ticker import MaxNLocator
 

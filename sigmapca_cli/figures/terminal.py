@@ -1,4 +1,4 @@
-"""Filters drawn in the terminal, two pixels a character; words where a terminal cannot show them."""
+"""Filters in the terminal, two pixels per character; as a table if the terminal has no colours."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def print_filters(
     most: int = 64,
     names: Sequence[str] | None = None,
 ) -> None:
-    """Print up to `most` filters (p, k) with their σ (k,), in colour where `console` can, else as a table of
-    numbers; `names` (p,) are those of the features.
+    """Print up to `most` filters (p, k) with their σ (k,), in colour if `console` has colours, else as a table.
+
+    `names` (p,): names of the features.
     """
     W, sigma = np.asarray(W, dtype=np.float64)[:, :most], np.asarray(sigma, dtype=np.float64)
     wide_enough = patch_shape is not None and console.width >= patch_shape[1] + GAP
@@ -51,12 +52,12 @@ def print_filters(
 
 
 def filters_as_text(W: np.ndarray, sigma: np.ndarray, names: Sequence[str] | None = None) -> str:
-    """A table: number, σ, and the three largest weights of each filter as feature:weight."""
-    called = range(len(W)) if names is None else names
+    """Return a table: number, σ, and the three largest weights of each filter as feature:weight."""
+    labels = range(len(W)) if names is None else names
     lines = [f"{'filter':>6}  {'σ':>9}  largest weights (feature:weight)"]
     for i, w in enumerate(W.T):
         largest = np.argsort(-np.abs(w), kind="stable")[:3]
-        weights = "  ".join(f"{called[feature]}:{w[feature]:+.3f}" for feature in largest)
+        weights = "  ".join(f"{labels[feature]}:{w[feature]:+.3f}" for feature in largest)
         lines.append(f"{i + 1:>6}  {format_sigma(sigma[i]):>9}  {weights}")
     return "\n".join(lines)
 

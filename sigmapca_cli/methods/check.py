@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import objectives, regularisers, updates  # noqa: F401  objectives register
 from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
+
+if TYPE_CHECKING:
+    from sigmapca_cli.config import Config
 
 
 def normalise_regularisers(given: Any) -> dict[str, float]:
@@ -39,7 +42,7 @@ def _pair(part: str) -> tuple[str, float]:
         raise InputError(f"regularisers.{name.strip()}={weight.strip()}: must be a finite number") from None
 
 
-def check(cfg: Any, terms: dict[str, float]) -> tuple[Objective, Objective | None]:
+def check(cfg: Config, terms: dict[str, float]) -> tuple[Objective, Objective | None]:
     """The objective (as the ordering and the centring make it) and the second layer's, or an InputError."""
     choice("model.objective", cfg.model.objective, tuple(OBJECTIVES))
     objective = _ordered(_centred(OBJECTIVES[cfg.model.objective], cfg), cfg)
@@ -75,7 +78,7 @@ def _becomes(objective: Objective, option: str, value: str) -> Objective:
     )
 
 
-def _centred(objective: Objective, cfg: Any) -> Objective:
+def _centred(objective: Objective, cfg: Config) -> Objective:
     centring = cfg.model.centring
     if centring == "data" and not getattr(cfg.data, "centre", True):
         raise InputError(
@@ -85,7 +88,7 @@ def _centred(objective: Objective, cfg: Any) -> Objective:
     return objective if centring in ("batch", "data") else _becomes(objective, "model.centring", centring)
 
 
-def _ordered(objective: Objective, cfg: Any) -> Objective:
+def _ordered(objective: Objective, cfg: Config) -> Objective:
     name = cfg.ordering.name
     if name in ("none", "gram_schmidt_regulariser"):
         return objective
@@ -100,12 +103,12 @@ def _ordered(objective: Objective, cfg: Any) -> Objective:
     return _becomes(objective, "ordering", name)
 
 
-def _check_mean(cfg: Any) -> None:
+def _check_mean(cfg: Config) -> None:
     if cfg.model.mean == "ema" and (cfg.model.centring != "batch" or cfg.model.project != "none"):
         raise InputError("model.mean=ema: needs model.centring=batch and model.project=none")
 
 
-def _check_sweep(cfg: Any, objective: Objective) -> None:
+def _check_sweep(cfg: Config, objective: Objective) -> None:
     if not cfg.ordering.sweep:
         return
     if "mask" not in objective.needs:
@@ -119,7 +122,7 @@ def _check_sweep(cfg: Any, objective: Objective) -> None:
         )
 
 
-def _check_nonlinearity(cfg: Any, objective: Objective) -> None:
+def _check_nonlinearity(cfg: Config, objective: Objective) -> None:
     name, a = cfg.nonlinearity.name, cfg.nonlinearity.a
     if "h" not in objective.needs and name != "identity":
         raise InputError(
@@ -137,7 +140,7 @@ def _check_nonlinearity(cfg: Any, objective: Objective) -> None:
         raise InputError(f"a=auto: nonlinearity {name} has no a to choose; use nonlinearity=scaled_tanh")
 
 
-def _check_sigma(cfg: Any, objective: Objective, terms: dict[str, float]) -> None:
+def _check_sigma(cfg: Config, objective: Objective, terms: dict[str, float]) -> None:
     if cfg.sigma.name == "trainable" and "sigma" not in objective.needs:
         raise InputError(f"sigma=trainable: objective {objective.name} does not use σ; set sigma=unit")
     if cfg.sigma.name == "trainable" and not objective.differentiates_h:

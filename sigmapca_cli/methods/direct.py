@@ -9,13 +9,17 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, standardise
 from sigmapca_cli.sources.statistics import rank_of
+
+if TYPE_CHECKING:
+    from sigmapca_cli.config import Config
+    from sigmapca_cli.sources.base import Source
 
 log = logging.getLogger("sigmapca")
 
@@ -30,7 +34,7 @@ class DirectMethod:
     kind: str = "direct"
 
     @classmethod
-    def build(cls, cfg: Any) -> DirectMethod:
+    def build(cls, cfg: Config) -> DirectMethod:
         """Look the algorithm up; orderings and regularisers have no meaning here and are refused."""
         name = cfg.model.objective
         if name not in ALGORITHMS:
@@ -47,12 +51,12 @@ class DirectMethod:
             _picard()
         return cls(cfg.model.name, cfg.model, ALGORITHMS[name])
 
-    def fit(self, cfg: Any, source: Any) -> Solution:
+    def fit(self, cfg: Config, source: Source) -> Solution:
         """Fit on a Source (rows standardised, blocks and covariance streamed)."""
         return self.algorithm(cfg, source)
 
 
-def fit(cfg: Any, source: Any) -> Solution:
+def fit(cfg: Config, source: Source) -> Solution:
     """Build and fit: the Solution of a direct method on a source."""
     return DirectMethod.build(cfg).fit(cfg, source)
 
@@ -60,7 +64,7 @@ def fit(cfg: Any, source: Any) -> Solution:
 # ---- eigenvectors ----
 
 
-def leading(source: Any, k: int) -> tuple[Array, Array, Array, int]:
+def leading(source: Source, k: int) -> tuple[Array, Array, Array, int]:
     """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the
     numerical rank.
     """
@@ -71,7 +75,7 @@ def leading(source: Any, k: int) -> tuple[Array, Array, Array, int]:
     return vectors[:, :k], values[:k], values, rank_of(values)
 
 
-def pca_svd(cfg: Any, source: Any) -> Solution:
+def pca_svd(cfg: Config, source: Source) -> Solution:
     """W = k leading eigenvectors of C = E(xᵀx), σ = √eigenvalues
 
     (linear table, row 1). Exact, float64, streamed.
@@ -83,7 +87,7 @@ def pca_svd(cfg: Any, source: Any) -> Solution:
     return finalise(W, C, extra={"rank": rank, "eigenvalues": values, "converged": True})
 
 
-def ppca(cfg: Any, source: Any) -> Solution:
+def ppca(cfg: Config, source: Source) -> Solution:
     """Maximum likelihood of x = yA + λε (paper, probabilistic PCA; Tipping and Bishop 1999), in closed form.
 
     λ² = mean of the discarded eigenvalues, A = (Λ − λ²I)^½ Wᵀ. The encoder is WΣ⁻¹, as the paper's table has it, or
@@ -104,7 +108,7 @@ def ppca(cfg: Any, source: Any) -> Solution:
     return solution
 
 
-def factor_analysis(cfg: Any, source: Any) -> Solution:
+def factor_analysis(cfg: Config, source: Source) -> Solution:
     """scikit-learn's FactorAnalysis (paper, factor analysis): x = yA + ε, ε with its own variance in
     every feature.
 
@@ -143,7 +147,7 @@ def factor_analysis(cfg: Any, source: Any) -> Solution:
 # ---- linear ICA on the projected, whitened data ----
 
 
-def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
+def whitened(cfg: Config, source: Source) -> tuple[Array, Array, Array]:
     """(P (p, k), x P (n, k) of unit variance in float64, C): rows are read block by block, only (n, k)
     is held.
     """
@@ -158,7 +162,7 @@ def whitened(cfg: Any, source: Any) -> tuple[Array, Array, Array]:
     return P, np.concatenate([block.astype(np.float64) @ P - shift for block in source.blocks()]), C
 
 
-def fastica(cfg: Any, source: Any) -> Solution:
+def fastica(cfg: Config, source: Source) -> Solution:
     """scikit-learn's FastICA after our own whitening; filters of unit norm, by the std of their
     projections.
     """
@@ -182,7 +186,7 @@ def fastica(cfg: Any, source: Any) -> Solution:
     return _unmixing(P @ model.components_.T, C, facts, ranking(cfg.model.order, P, Z))
 
 
-def picard(cfg: Any, source: Any) -> Solution:
+def picard(cfg: Config, source: Source) -> Solution:
     """python-picard's orthogonal, extended Picard after our own whitening; the gradient norm is reported."""
     run = _picard()
     P, Z, C = whitened(cfg, source)

@@ -5,7 +5,7 @@ state.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.pieces import Pieces, State
 from sigmapca_cli.methods.solution import Solution, deviations, finalise, mixing_norms
+
+if TYPE_CHECKING:
+    from sigmapca_cli.config import Config
 
 Gradients = dict[str, Tensor]
 
@@ -242,7 +245,7 @@ class Method(Pieces):
         return finalise(values["W"], C, V, each=each, rank=rank)
 
 
-def build(cfg: Any) -> Any:
+def build(cfg: Config) -> Any:
     """The method of a whole configuration (cfg.model, .nonlinearity, .sigma, .constraint, .ordering,
     .regularisers).
 

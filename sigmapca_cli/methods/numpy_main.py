@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
+
+if TYPE_CHECKING:
+    from sigmapca_cli.config import Config
 
 NONLINEARITIES = ("tanh", "scaled_tanh")
 SIGMAS = ("ema", "data", "unit")
@@ -53,7 +56,7 @@ UNUSED = {
 }  # fmt: skip
 
 
-def fast_path_applies(cfg: Any) -> bool:
+def fast_path_applies(cfg: Config) -> bool:
     """Return whether the step by hand computes what the configuration asks for.
 
     It does for the main loss with a tanh of fixed a, σ by EMA, exact or 1, unit norm, and nothing added. A setting that
@@ -76,7 +79,7 @@ def known(key: str) -> bool:
     return key in READ or key in UNUSED or group in READ or group in UNUSED or key == "regularisers"
 
 
-def settings(cfg: Any) -> Iterator[tuple[str, Any]]:
+def settings(cfg: Config) -> Iterator[tuple[str, Any]]:
     """Yield (dotted key, value) of every setting of a configuration."""
     for field in fields(cfg):
         value = getattr(cfg, field.name)
@@ -102,7 +105,7 @@ class NumpyMain:
     has_loss: bool = True
 
     @classmethod
-    def build(cls, cfg: Any) -> NumpyMain:
+    def build(cls, cfg: Config) -> NumpyMain:
         """The method of a configuration to which the fast path applies."""
         return cls(cfg.model.name, cfg.nonlinearity, cfg.sigma)
 

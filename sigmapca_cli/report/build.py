@@ -37,23 +37,25 @@ MOST_COMPARED = 20
 
 
 def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
-    """Write the report of the runs meant by the names (folders of runs stand for all in them) to an HTML file."""
+    """Write an HTML report of the named runs; a folder of runs, such as a sweep, means all runs in it."""
     report = Report(*open_all(names))
     count = len(report.runs)
     title = f"Run {short(report.runs[0])}" if count == 1 else f"{count} runs"
     return write_page(path, title, sections(report), subtitle(report))
 
 
-def counted(value: Any) -> str:
-    """A fact as a person reads it: 100,000 rows."""
+def with_commas(value: Any) -> str:
+    """Return a fact as text; a whole number with thousands separators: 100,000."""
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def subtitle(report: Report) -> str:
-    """Models, data, size, date and status in one line."""
+    """Return models, data, sizes, status and date of the runs in one line."""
 
     def all_of(name: str) -> str:
-        return ", ".join(dict.fromkeys(counted(run.attrs[name]) for run in report.runs if name in run.attrs))
+        return ", ".join(
+            dict.fromkeys(with_commas(run.attrs[name]) for run in report.runs if name in run.attrs)
+        )
 
     statuses = Counter(run.status for run in report.runs)
     status = ", ".join(
@@ -67,7 +69,7 @@ def subtitle(report: Report) -> str:
 
 
 def sections(report: Report) -> list[Section]:
-    """All sections; those that have nothing to show are left out."""
+    """Return all sections of the page that have something to show."""
     many = len(report.runs) > 1
     parts = [
         Section("What differs", _what_differs(report) if many else []),
@@ -98,7 +100,7 @@ def _notes(report: Report) -> list[Any]:
     if len(report.drawn) < len(report.runs):
         notes.append(
             Text(
-                f"Below, {len(report.drawn)} of the {len(report.runs)} runs are drawn, spread evenly over the table."
+                f"Below, {len(report.drawn)} of the {len(report.runs)} runs are shown, spaced evenly over the table."
             )
         )
     return notes
@@ -126,7 +128,7 @@ def _table(report: Report) -> Table:
         return Table("Status and metrics", ["", "value"], cells, sortable=False)
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return Table(
-        "Choose a column's name to sort by it, a run's number to see more of it", list(columns), rows
+        "Select a column name to sort by it; select a run number to see more of that run", list(columns), rows
     )
 
 
@@ -144,7 +146,7 @@ def _trust(report: Report) -> list[Any]:
             )
     if not any(certificate(report.runs[i].evaluation) for i in report.drawn):
         blocks.append(
-            Text("Which axes are identified is not stored: sigmapca evaluate RUN --certificate adds it.")
+            Text("No certificate of identifiability is stored: sigmapca evaluate RUN --certificate adds one.")
         )
     return blocks
 
@@ -157,7 +159,7 @@ def _agreement(report: Report) -> list[Any]:
     if not 2 <= len(having) <= MOST_COMPARED or len(sizes) > 1:
         return []
     found = compare([_comparable(report, i) for i in having])
-    assert found.agreement is not None and found.chance is not None  # the sizes are alike
+    assert found.agreement is not None and found.chance is not None  # all filters have the same features
     numbers = [str(i + 1) for i in having]
     rows = [
         [
@@ -170,13 +172,13 @@ def _agreement(report: Report) -> list[Any]:
     blocks: list[Any] = [Table(caption, ["run", *numbers], rows, sortable=False)]
     if found.stability is not None:
         good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
-        words = f"{good} of {all_} components come back in every run (mean stability index {found.stability.mean:.3f})"
+        words = f"{good} of {all_} components are found in every run (mean stability index {found.stability.mean:.3f})"
         blocks.append(Verdicts([Verdict(words)]))
     return blocks
 
 
 def _comparable(report: Report, i: int) -> SimpleNamespace:
-    """A run as `compare` takes it, with the filters that are shown."""
+    """Return what `compare` needs of a run, with the filters that the report shows."""
     run = report.runs[i]
     return SimpleNamespace(name=run.name, filters=report.filters[i], config={}, evaluation={})
 

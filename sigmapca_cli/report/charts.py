@@ -1,4 +1,4 @@
-"""The charts of a report: loss and MCC over the steps, σ over the components."""
+"""Charts of a report: loss and MCC over the steps, σ over the components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_NAMED = 12
 
 
 def curves(report: Report) -> list[Any]:
-    """One chart a logged metric, a line a run."""
+    """Return one chart per logged metric, with one line per run."""
     palette = colours(len(report.drawn))
     pictures = []
     for name, words in CURVES.items():
@@ -38,7 +38,7 @@ def curves(report: Report) -> list[Any]:
 
 
 def spectra(report: Report) -> list[Any]:
-    """σ of every run, and that of linear PCA where the runs share their data, as rings."""
+    """Return a chart of σ of every run, with that of linear PCA as rings if the runs have the same data."""
     palette = colours(len(report.drawn))
     lines = []
     for i, colour in zip(report.drawn, palette, strict=True):
@@ -73,7 +73,7 @@ def _pca(report: Report) -> Series | None:
 
 
 def legend(report: Report, palette: list[str]) -> list[tuple[str, str]]:
-    """Which colour is which run: all of few runs, of many the first, the middle and the last."""
+    """Return (colour, run) pairs for a legend: of all runs, or of the first, the middle and the last of many runs."""
     if len(report.runs) == 1:
         return []
     count = len(report.drawn)

@@ -1,4 +1,4 @@
-"""The filters of all runs, of which sliders over the swept settings choose one."""
+"""The filters of all runs; sliders over the swept settings choose the run that is shown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
 from sigmapca_cli.runs.read import Run
 
-BUDGET = 2_500_000  # bytes of filter grids, of the 5 MB that a page of 20 runs may have
-MOST_NAMED = 16
+BUDGET = 2_500_000  # bytes for all filter grids; a page of 20 runs may have 5 MB in all
+MOST_NAMED = 16  # largest number of features whose names are listed
 METRICS = {
     "MCC": "mcc",
     "explained variance": "explained_variance",
@@ -21,7 +21,7 @@ METRICS = {
 
 
 def gallery(report: Report) -> Gallery:
-    """A panel a run that is drawn, and the sliders that lead to it; no sliders for one run."""
+    """Return one panel per drawn run, and the sliders that choose it; one run has no sliders."""
     grids = _grids(report)
     axes, keys = axes_of(
         {n: [row[i] for i in report.drawn] for n, row in report.swept.items()}, len(report.drawn)
@@ -30,8 +30,8 @@ def gallery(report: Report) -> Gallery:
     for i, key in zip(report.drawn, keys, strict=True):
         run = report.runs[i]
         many = len(report.runs) > 1
-        heading = f"{i + 1}: {report.named(i)}" if many else _shown(run)
-        caption = f"{_shown(run)}. {_figures(run)}" if many else _figures(run)
+        heading = f"{i + 1}: {report.named(i)}" if many else _what_is_drawn(run)
+        caption = f"{_what_is_drawn(run)}. {_metrics(run)}" if many else _metrics(run)
         picture: Any = Text(f"This run has no filters (status {run.status}).")
         if i in grids:
             picture = Picture(grids[i], "", caption, svg=True)
@@ -40,7 +40,7 @@ def gallery(report: Report) -> Gallery:
 
 
 def _grids(report: Report) -> dict[int, str]:
-    """The filters of each run as SVG, so few and coarse that all of them stay within the budget."""
+    """Return the filters of each run as SVG, in the largest size at which all of them fit into the budget."""
     having = [i for i in report.drawn if report.filters[i] is not None]
 
     def grid(i: int, most: int, palette: int | None) -> str:
@@ -54,7 +54,7 @@ def _grids(report: Report) -> dict[int, str]:
     return {i: grid(i, *size) for i in having}
 
 
-def _shown(run: Run) -> str:
+def _what_is_drawn(run: Run) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
     what = "filters" if run.rotation is None else "columns of the unmixing matrix"
     if run.patch_shape is None:
@@ -65,7 +65,7 @@ def _shown(run: Run) -> str:
     return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
 
 
-def _figures(run: Run) -> str:
+def _metrics(run: Run) -> str:
     values = {
         "loss": last_value(run, "loss"),
         **{words: scalar(run, name) for words, name in METRICS.items()},

@@ -1,4 +1,4 @@
-"""Filters as small SVG pictures: patches pixel by pixel in one PNG, anything else as lines or bars."""
+"""Filters as small SVG pictures: patches as one PNG of their pixels, other filters as lines or bars."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from sigmapca_cli.report.page import data_uri
 Array = NDArray[np.float64]
 
 MOST_WEIGHTS = 32
+"""Largest number of filters drawn as lines or bars."""
 MOST_POINTS = 256
-#: From the fullest picture to the smallest: filters shown, and the number of colours in the PNG (None: all).
+"""Largest number of points of a line."""
 SIZES: tuple[tuple[int, int | None], ...] = ((64, None), (64, 64), (36, 64), (16, 32))
+"""Sizes of a picture, the largest first: number of filters, and number of colours in the PNG (None: all)."""
 
 
 def filter_grid(
@@ -29,14 +31,14 @@ def filter_grid(
     palette: int | None = None,
     names: Sequence[str] | None = None,
 ) -> str:
-    """SVG of the first filters (p, k), with σ (k,) below each; `names` (p,) of features that are no pixels."""
+    """Return SVG of the first filters (p, k), with σ (k,) for each; `names` (p,): of features that are not pixels."""
     if shape is None:
         return weight_grid(W, sigma, min(most, MOST_WEIGHTS), names)
     return patch_grid(W[:, :most], None if sigma is None else sigma[:most], shape, palette)
 
 
 def patch_grid(W: Array, sigma: Array | None, shape: PatchShape, palette: int | None = None) -> str:
-    """Patches in one PNG with transparent gaps, a pixel a weight; the units of the SVG are these pixels."""
+    """Return patches as one PNG with transparent gaps, one pixel per weight; a unit of the SVG is one such pixel."""
     images = as_rgb(as_images(W, shape))
     k, rows, width, _ = images.shape
     columns = min(k, 8)
@@ -87,14 +89,14 @@ def _png(canvas: NDArray[np.uint8], palette: int | None) -> str:
 def weight_grid(
     W: Array, sigma: Array | None, most: int = MOST_WEIGHTS, names: Sequence[str] | None = None
 ) -> str:
-    """A small plot a filter, all to one scale: bars up to 16 features, with their names to point at; else a line."""
+    """Return one small plot per filter, all on one scale: bars with their names up to 16 features, else a line."""
     p, k = W.shape
-    shown = min(k, most)
-    columns = min(shown, 4)
+    drawn = min(k, most)
+    columns = min(drawn, 4)
     wide, high, head = 100, 56, 17
-    limit = float(np.abs(W[:, :shown]).max()) * 1.05 or 1.0
+    limit = float(np.abs(W[:, :drawn]).max()) * 1.05 or 1.0
     parts = []
-    for i in range(shown):
+    for i in range(drawn):
         left, top = (i % columns) * (wide + 12), (i // columns) * (high + head + 6)
         name = str(i + 1) + ("" if sigma is None else f" · σ {format_sigma(float(sigma[i]))}")
         parts.append(f'<text class="tick" x="{left}" y="{top + 11}">{name}</text>')
@@ -102,12 +104,12 @@ def weight_grid(
         parts.append(f'<path class="rule" d="M{left} {middle}h{wide}"/>')
         y = middle - W[:, i] / limit * high / 2
         parts += _bars(y, left, wide, middle, W[:, i], names) if p <= 16 else _weights(y, left, wide)
-    full, tall = columns * (wide + 12) - 12, math.ceil(shown / columns) * (high + head + 6)
-    few = "" if shown == k else f", the first {shown} of {k}"
+    full, tall = columns * (wide + 12) - 12, math.ceil(drawn / columns) * (high + head + 6)
+    few = "" if drawn == k else f", the first {drawn} of {k}"
     return (
         f'<svg class="grid" viewBox="-1 0 {full + 2} {tall}" role="img" font-size="12" '
         f'style="max-width:{9 * columns}rem" '
-        f'aria-label="weights of {shown} filters over {p} features{few}">{"".join(parts)}</svg>'
+        f'aria-label="weights of {drawn} filters over {p} features{few}">{"".join(parts)}</svg>'
     )
 
 
@@ -128,7 +130,9 @@ def _bars(
 
 def _weights(y: Array, left: float, wide: float) -> list[str]:
     x = np.linspace(left, left + wide, len(y))
-    if len(y) > MOST_POINTS:  # of each stretch the weight that is farthest out, so that no peak is lost
+    if (
+        len(y) > MOST_POINTS
+    ):  # keep the weight farthest from the median of each stretch, so that no peak is lost
         middle = float(np.median(y))
         parts = np.array_split(np.arange(len(y)), MOST_POINTS)
         keep = [int(part[np.argmax(np.abs(y[part] - middle))]) for part in parts]

@@ -3,13 +3,12 @@
     write_page("page.html", "Title", [Section("Filters", [Picture.from_file("f.png", "12 filters"),
                                                           Verdicts([Verdict("they are ordered", True)])])])
 
-Texts are plain and are escaped; pictures are embedded. The page loads nothing, and its content policy forbids it to.
+Texts are plain and escaped; pictures are embedded. The page loads nothing, and its content security policy forbids it.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import math
 import os
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from sigmapca_cli.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from matplotlib.figure import Figure
 
 TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml"}
 
@@ -39,9 +37,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence that holds (True), does not (False), or was not decided (None).
+    """One sentence that holds (True), does not hold (False), or was not decided (None).
 
-    `label` replaces the mark's words, `detail` stands below in small print.
+    `label` replaces the words of the mark; `detail` is shown below in small print.
     """
 
     text: str
@@ -51,7 +49,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """What the mark means, for who cannot see it."""
+        """The meaning of the mark, for screen readers."""
         return self.label or {True: "holds", False: "does not hold", None: "note"}[self.holds]
 
 
@@ -65,7 +63,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Picture:
-    """`source` is a data: URI, or SVG elements (`svg=True`); `alt` says in words what is to be seen."""
+    """`source` is a data: URI, or SVG elements (`svg=True`); `alt` describes the picture in words."""
 
     source: str
     alt: str
@@ -75,23 +73,16 @@ class Picture:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], alt: str, caption: str = "") -> Picture:
-        """Embed a PNG, JPEG or SVG file; InputError for another kind of file."""
+        """Embed a PNG, JPEG or SVG file; raise InputError for another kind of file."""
         suffix = Path(path).suffix.lower()
         if suffix not in TYPES:
-            raise InputError(f"{path}: not a picture that a page can hold; use {', '.join(TYPES)}")
+            raise InputError(f"{path}: not a picture that a page can embed; use {', '.join(TYPES)}")
         return cls(data_uri(Path(path).read_bytes(), TYPES[suffix]), alt, caption)
-
-    @classmethod
-    def from_figure(cls, figure: Figure, alt: str, caption: str = "", dpi: int = 110) -> Picture:
-        """Embed a matplotlib figure as PNG."""
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=dpi)
-        return cls(data_uri(buffer.getvalue(), "image/png"), alt, caption)
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures side by side where the window is wide enough; `legend` names colours: (CSS colour, words)."""
+    """Pictures side by side if the window is wide enough; `legend`: (CSS colour, words) pairs."""
 
     items: Sequence[Picture]
     legend: Sequence[tuple[str, str]] = ()
@@ -100,7 +91,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Beside:
-    """Columns of blocks, the first one wider, side by side where the window is wide enough."""
+    """Columns of blocks, the first one wider, side by side if the window is wide enough."""
 
     columns: Sequence[Sequence[Any]]
     kind: ClassVar[str] = "beside"
@@ -108,7 +99,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's cell: what it shows, what it is sorted by, where it leads, and how strongly it is tinted (0 to 1)."""
+    """A table cell: its text, the value to sort by, the target of its link, and the strength of its tint (0 to 1)."""
 
     text: str
     value: float | None = None
@@ -117,7 +108,7 @@ class Cell:
 
     @classmethod
     def of(cls, value: Any) -> Cell:
-        """Numbers to five figures; nan and None as a dash."""
+        """Return a cell for a value: numbers to five figures; nan and None as a dash."""
         if isinstance(value, Cell):
             return value
         if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -130,7 +121,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns that a click on their header sorts; rows of `Cell`, or of values that `Cell.of` knows."""
+    """A table that a click on a column header sorts; rows of `Cell`, or of values that `Cell.of` accepts."""
 
     caption: str
     header: Sequence[str]
@@ -140,19 +131,19 @@ class Table:
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """All rows as cells."""
+        """All rows, as cells."""
         return [[Cell.of(value) for value in row] for row in self.rows]
 
     @property
     def numeric(self) -> list[bool]:
-        """Whether a column holds numbers and gaps only."""
+        """For each column, whether it has only numbers and dashes."""
         columns = zip(*self.cells, strict=True)
         return [all(c.value is not None or c.text == "–" for c in column) for column in columns]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A slider: the name of a setting and its values in order."""
+    """A slider: the name of a setting, and its values in order."""
 
     name: str
     values: Sequence[str]
@@ -160,7 +151,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """What a gallery shows at one position of its sliders; `key` is one index an axis."""
+    """The content of a gallery at one position of its sliders; `key`: one index per slider."""
 
     key: tuple[int, ...]
     heading: str
@@ -170,7 +161,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Panels of which sliders choose one."""
+    """Panels; the sliders choose the one that is shown."""
 
     axes: Sequence[Axis]
     panels: Sequence[Panel]
@@ -179,7 +170,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks behind a line that opens them; `anchor` lets a link lead here."""
+    """Blocks that are shown after a click on the summary line; `anchor` is the target of links."""
 
     summary: str
     blocks: Sequence[Any]
@@ -198,21 +189,21 @@ class Code:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: Sequence[Any] = field(default_factory=list)
 
     @property
     def anchor(self) -> str:
-        """The id that the table of contents leads to."""
+        """The id that the table of contents links to."""
         return "s-" + "".join(c if c.isalnum() else "-" for c in self.title.lower())
 
 
 def write_page(
     path: str | os.PathLike[str], title: str, sections: Sequence[Section], subtitle: str = ""
 ) -> Path:
-    """Write the page, replacing an earlier one in one step; returns its path."""
+    """Write the page, replacing an earlier one in one step; return its path."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, render(title, sections, subtitle).encode())
@@ -220,18 +211,18 @@ def write_page(
 
 
 def render(title: str, sections: Sequence[Section], subtitle: str = "") -> str:
-    """The page as text."""
+    """Return the page as HTML text."""
     template = _environment().get_template("page.html.j2")
     return template.render(title=title, subtitle=subtitle, sections=sections, version=__version__)
 
 
 def data_uri(data: bytes, kind: str) -> str:
-    """Bytes as an address that needs no file."""
+    """Return bytes as a data: URI."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def number(text: str) -> float | None:
-    """The text as a number, where it is one."""
+    """Return the text as a finite number, or None if it is none."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Line charts as SVG elements, which follow the page's colours in light and dark and stay sharp at any width."""
+"""Line charts as SVG elements: they follow the light or dark colours of the page and are sharp at any width."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_POINTS = 150
 
 @dataclass(frozen=True)
 class Series:
-    """One line: x, y (n,), its CSS colour, its words, and the number of the run that it belongs to."""
+    """One line: x, y (n,), CSS colour, words, and number of its run."""
 
     x: Array
     y: Array
@@ -30,14 +30,14 @@ class Series:
 
 
 def escape(text: Any) -> str:
-    """Text for SVG or HTML."""
+    """Return text escaped for SVG or HTML."""
     from markupsafe import escape as escaped
 
     return str(escaped(str(text)))
 
 
 def colours(n: int) -> list[str]:
-    """n colours in order, blue to vermilion: apart for the colour-blind, visible on white and on black."""
+    """Return n colours from blue to vermilion: distinct for colour-blind readers, visible on white and on black."""
     stops = np.array([[0, 114, 178], [150, 95, 175], [213, 94, 0]], dtype=float)
     at = np.linspace(0, 2, n) if n > 1 else np.zeros(n)
     rgb = np.stack([np.interp(at, [0, 1, 2], stops[:, c]) for c in range(3)], axis=1)
@@ -45,7 +45,7 @@ def colours(n: int) -> list[str]:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers within [low, high], at most about `most`, a step of 1, 2 or 5 times a power of ten."""
+    """Return at most about `most` round numbers within [low, high]; their step is 1, 2 or 5 times a power of ten."""
     raw = (high - low) / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(s * power for s in (1, 2, 5, 10) if s * power >= raw * 0.999)
@@ -54,7 +54,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Powers of ten within [low, high]; with fewer than two, also 2 and 5 times them."""
+    """Return the powers of ten within [low, high]; if there are fewer than two, also 2 and 5 times them."""
     powers = [10.0**e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     inside = [v for v in powers if low <= v <= high]
     if len(inside) >= 2:
@@ -63,7 +63,7 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def label(value: float) -> str:
-    """A tick's number: 2,000, 0.05, 1e-06."""
+    """Return the number of a tick as text: 2,000, 0.05, 1e-06."""
     if value == 0:
         return "0"
     size = abs(value)
@@ -73,7 +73,7 @@ def label(value: float) -> str:
 
 
 def limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
-    """The range of y. Where there are many points, one in two hundred at either end may lie outside."""
+    """Return the range of y. Of more than 40 points, 0.5 % at either end may be outside."""
     lows, highs = [], []
     for line in series:
         many = len(line.y) > 40
@@ -94,7 +94,7 @@ def line_chart(
     log: bool = False,
     rings: Series | None = None,
 ) -> str:
-    """SVG of lines over one pair of axes; `rings` are drawn as open circles; the log scale is for positive y only."""
+    """Return SVG of lines over one pair of axes; `rings` are open circles; `log` needs positive y."""
     drawn = [*series, *([rings] if rings else [])]
     low, high = y_limits or limits(drawn, log)
     left, right = (float(f([f(line.x) for line in drawn])) for f in (np.min, np.max))
@@ -168,8 +168,9 @@ def _line(line: Series, x: Array, y: Array) -> list[str]:
 
 
 def thinned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Finite points, more than 200 as their running mean, then at most `MOST_POINTS` of them, the last included."""
+    """Return the finite points, at most `MOST_POINTS`, with the last one; of more than 200 points the running mean."""
     from sigmapca_cli.figures.curves import running_mean
+    from sigmapca_cli.sources.spacing import evenly_spaced
 
     good = np.isfinite(x) & np.isfinite(y)
     x, y = np.asarray(x, dtype=float)[good], np.asarray(y, dtype=float)[good]
@@ -177,5 +178,5 @@ def thinned(x: Array, y: Array) -> tuple[Array, Array]:
         window = len(y) // 50
         y = running_mean(y, window)
         x = x[window // 2 : window // 2 + len(y)]
-    keep = np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_POINTS)).round().astype(int))
+    keep = evenly_spaced(len(x), MOST_POINTS)
     return x[keep], y[keep]

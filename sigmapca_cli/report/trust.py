@@ -1,4 +1,4 @@
-"""Sentences about what is known of a run: did it converge, does it match the truth, which axes can be trusted."""
+"""Sentences on a run: whether it converged, whether it matches the truth, which axes are identified."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
 from sigmapca_cli.runs.read import Run
 
-WORDS = "identifiability/words"  # the certificate's own sentences, a line each, where they are stored
+WORDS = "identifiability/words"  # the sentences of a stored certificate, one per line
 
 
 def verdicts(run: Run) -> list[Verdict]:
-    """What the run's file says about it."""
-    found: list[Verdict] = []
+    """Return the verdicts on a run from what its file stores."""
+    status: list[Verdict] = []
     if run.attrs.get("error"):
-        found.append(Verdict(str(run.attrs["error"]), False, run.status))
+        status.append(Verdict(str(run.attrs["error"]), False, run.status))
     elif run.status != "finished":
-        found.append(Verdict(f"this run is {run.status}", None))
-    return [*found, *_converged(run), *_truth(run), *certificate(run.evaluation)]
+        status.append(Verdict(f"this run is {run.status}", None))
+    return [*status, *_converged(run), *_truth(run), *certificate(run.evaluation)]
 
 
 def _converged(run: Run) -> list[Verdict]:
@@ -37,19 +37,19 @@ def _converged(run: Run) -> list[Verdict]:
         gradient = scalar(run, "relative_gradient")
         detail = "" if math.isnan(gradient) else f": relative gradient {gradient:.2g}"
     else:
-        detail = f": at most {angle:.2g} rad to go"
+        detail = f": at most {angle:.2g} rad from a stationary point"
         detail += f", tol={tol:g}" if isinstance(tol, int | float) else ""
         if pairs := len(np.atleast_2d(run.evaluation.get("unstable_pairs", np.zeros((0, 2))))):
-            detail += f"; at a saddle: {pairs} ways lead away"
+            detail += f"; at a saddle point: unstable along {pairs} directions"
     good: bool | None = bool(converged)
-    # Where the truth is known, it says whether the run is good, not whether it has come to rest.
+    # If the truth is known, the mark depends on the truth, not only on convergence.
     if good and not math.isnan(scalar(run, "mcc")) and not _found_truth(run):
         good = None
     return [Verdict(("converged" if converged else "not converged") + detail, good, "convergence")]
 
 
 def _found_truth(run: Run) -> bool:
-    """Whether every true direction is found, above 0.95."""
+    """Return whether every true direction is found, with a similarity above 0.95."""
     each = np.atleast_1d(run.evaluation.get("truth_similarity", []))
     return bool(len(each) and (each > 0.95).all())
 
@@ -70,7 +70,7 @@ def _truth(run: Run) -> list[Verdict]:
 
 
 def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
-    """The certificate of identifiability that `evaluate --certificate` stored, nothing where there is none."""
+    """Return verdicts from the certificate that `evaluate --certificate` stored; [] if there is none."""
     matrix = evaluation.get("identifiability/verdict")
     if matrix is None or np.ndim(matrix) != 2:
         return []
@@ -96,8 +96,8 @@ def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:
         reasons = [
             words
             for code, words in (
-                (0, "these rows do not fix their axes"),
-                (-1, "this nonlinearity turns them away"),
+                (0, "these rows do not identify their axes"),
+                (-1, "this nonlinearity makes their axes unstable"),
             )
             if (inside == code).any()
         ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, state
 from sigmapca_cli.reproduce.summary import (
     WAYS,
@@ -42,7 +44,7 @@ def markdown(reports: Reports) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def decided(reports: Reports, different: list) -> str:
+def decided(reports: Reports, different: list[Any]) -> str:
     """One row a claim, one column a way."""
     tried = ways(reports)
     return table(

@@ -97,7 +97,7 @@ def draw_rotation(results: Results) -> Figure:
     return figure
 
 
-def blank(picture: Array, matches: list, rows: range, shape: tuple[int, int, int]) -> None:
+def blank(picture: Array, matches: list[Any], rows: range, shape: tuple[int, int, int]) -> None:
     """White where a filter has fewer matches than there are places."""
     height, width = shape[0] + 1, shape[1] + 1
     for line, j in enumerate(rows):

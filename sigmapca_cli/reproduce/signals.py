@@ -74,7 +74,9 @@ def recorded(loss: float) -> Claim:
     )
 
 
-def experiment(name: str, title: str, caption: str, panels: tuple, claims: tuple) -> Experiment:
+def experiment(
+    name: str, title: str, caption: str, panels: tuple[Panel, ...], claims: tuple[Claim, ...]
+) -> Experiment:
     """An experiment on signals."""
     return Experiment(
         name, title, caption, panels, claims, draw.signal_panels, images=False, ours=OURS, seeds=SEEDS

@@ -1,4 +1,5 @@
-"""What is measured again while the solver runs: a of each component (`a=auto`), or the sign of the score (log cosh)."""
+"""Settings that are measured again while the solver runs: a per component (`a=auto`), or the sign of the score
+(FastICA's log cosh)."""
 
 from __future__ import annotations
 
@@ -12,32 +13,30 @@ from sigmapca_cli.solvers.scores import Score
 Array = np.ndarray
 
 CANDIDATES = (3.0, 0.8)
-"""a for components that are heavier, and lighter, tailed than a Gaussian."""
+"""a for components whose tails are heavier than a Gaussian's, and a for components whose tails are lighter."""
 
 
 def certificate(m: Array, c: Array) -> Array:
-    """Return (m − c)/(|m| + |c|).
-
-    Two such components of equal variance are identified where it is positive; it is 0 for Gaussians.
-    """
+    """Return (m − c)/(|m| + |c|), (k,): positive where two such components of equal variance are identified, 0 for
+    Gaussians."""
     return (m - c) / np.maximum(np.abs(m) + np.abs(c), np.finfo(np.float64).tiny)
 
 
-def margin(iteration: int, k: int) -> float:
-    """Return by how much another choice must be better.
+def required_gain(iteration: int, k: int) -> float:
+    """Return the certificate that another choice must gain before it is taken.
 
-    It grows, so that the choices settle and the iteration can converge, but not before k components from a random start
-    have some shape to choose by.
+    The margin grows with the iterations, so that the choices stop changing and the iteration can converge. It starts
+    to grow only after 2k/5 iterations: before, k components from a random start are still nearly Gaussian.
     """
     return 0.01 * 1.25 ** max(0, iteration - max(5, 2 * k // 5))
 
 
 @dataclass
 class Adaptive:
-    """a (k,) and signs (k,) of the score, with what may change about them.
+    """a (k,) and signs (k,) of the score, and which of the two may change.
 
-    auto: choose each a_j among CANDIDATES by the larger certificate. Both moments of φ are bounded functions
-    of z for h = a·tanh(z/a), so one outlier cannot decide, as it can in a sample kurtosis. signed: s_j =
+    auto: each a_j is the one of CANDIDATES that has the larger certificate. Both moments of φ are bounded functions
+    of z for h = a·tanh(z/a): one outlier cannot decide, as it can in a sample kurtosis. signed: s_j =
     sign(m_j − c_j).
     """
 
@@ -48,13 +47,13 @@ class Adaptive:
 
     @classmethod
     def of(cls, a: object, k: int, signed: bool) -> Adaptive:
-        """From "auto", a number, or one number per component."""
+        """Build from "auto", a number, or one number per component."""
         auto = isinstance(a, str)
         values = np.full(k, CANDIDATES[0]) if auto else np.array(np.broadcast_to(np.asarray(a, float), (k,)))
         return cls(values, np.ones(k), auto, signed)
 
     def update(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
-        """Re-measure on the rows of Y; True if anything changed."""
+        """Measure a, or the signs, again on the rows of Y (n, k); return True if one of them changed."""
         if self.signed:
             return self._update_signs(Y, M, score, iteration)
         return self.auto and self._update_a(Y, M, score, iteration)
@@ -66,13 +65,13 @@ class Adaptive:
             scores.append(certificate(moments.m, moments.c))
         heavy = self.a == CANDIDATES[0]
         gain = np.where(heavy, scores[1] - scores[0], scores[0] - scores[1])
-        switch = gain > margin(iteration, len(self.a))
+        switch = gain > required_gain(iteration, len(self.a))
         self.a = np.where(switch, np.where(heavy, CANDIDATES[1], CANDIDATES[0]), self.a)
         return bool(switch.any())
 
     def _update_signs(self, Y: Array, M: Array, score: Score, iteration: int) -> bool:
         moments = measure(Y, M, score, self.a)
         gap = self.signs * certificate(moments.m, moments.c)
-        switch = gap < (0.0 if iteration == 0 else -margin(iteration, len(self.a)))
+        switch = gap < (0.0 if iteration == 0 else -required_gain(iteration, len(self.a)))
         self.signs = np.where(switch, -self.signs, self.signs)
         return bool(switch.any())

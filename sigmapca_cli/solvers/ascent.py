@@ -1,6 +1,6 @@
-"""The climb to a maximum of F: first sweeps over pairs, then Newton's steps with the exact Hessian; F never falls.
+"""Maximisation of F: first sweeps over pairs, then Newton steps with the exact Hessian; F never decreases.
 
-It ends where the angle still to go (the length of Newton's step) is small and no direction curves upwards.
+It ends where the largest angle of the Newton step is small and no direction curves upwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from sigmapca_cli.solvers import contrast, steps
 from sigmapca_cli.solvers.fourth import Fourth, Point
-from sigmapca_cli.solvers.krylov import Free
+from sigmapca_cli.solvers.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.streamed import Streamed
 
 Array = np.ndarray
@@ -21,28 +21,32 @@ View = Fourth | Streamed
 Step = tuple[str, int, float, float]
 
 NEAR = 0.3
-"""Largest angle of a sweep, radians, below which Newton's steps begin."""
+"""Largest angle of a sweep, radians, below which the Newton steps begin."""
 SWEEPS = 20
-"""Sweeps after which they begin anyway."""
+"""Number of sweeps after which the Newton steps begin in any case."""
 LONGEST = 0.5
 """Largest angle of one step, radians."""
 SHORTEST = 2.0**-12
-"""Share of a step below which F is held to be flat along it."""
+"""Fraction of a step at which the line search stops: F counts as flat along the step."""
 ROUNDING = 1e-8
-"""Scaled curvature that is rounding error where cumulants are held in float64."""
+"""Scaled curvature that is rounding error if the cumulants are held in float64."""
 STREAMED_ROUNDING = 1e-3
-"""The same where products of float32 rows are added up, and eigenvalues are found by iteration."""
+"""The same if products of float32 rows are summed and the eigenvalues come from an iteration."""
 EQUAL, STREAMED_EQUAL = 1e-14, 1e-9
-"""Relative difference of two values of F that is rounding error."""
+"""Relative difference of two values of F that is rounding error: with the tensor, and streamed."""
 SETTLING = 0.01
-"""Newton's step, radians, below which the gradient decides where F cannot."""
+"""Largest angle of the Newton step, radians, below which the gradient decides where F is flat to rounding error."""
 PAIRWISE = 60
-"""Steps of all pairs at once after which Newton's steps begin, where there is no tensor."""
+"""Number of steps of all pairs at once after which the Newton steps begin, where there is no tensor."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a climb ended: at a maximum, or at a saddle, or short of both; angle: radians that are still to go."""
+    """How a climb ended.
+
+    converged: at a maximum; saddle: at a saddle point; neither: the step limit came first. angle: largest angle of
+    the next Newton step, radians.
+    """
 
     converged: bool
     saddle: bool
@@ -51,9 +55,10 @@ class End:
 
 @dataclass(frozen=True)
 class System:
-    """−H at one rotation, on pairs i < j, whole or as a product; D > 0 makes S/D an angle.
+    """The equations of one Newton step: J = −H at one rotation, on pairs i < j, as a matrix or only as a product.
 
-    S (pairs,) is −gradient, as in the equations of the Newton solver: its roots are sought, J = −H is to be positive.
+    S (pairs,) is −gradient. As in the Newton solver a root of S is sought; at a maximum J is positive definite.
+    D (pairs,) > 0 makes S/D an angle in radians.
     """
 
     S: Array
@@ -62,20 +67,20 @@ class System:
     J: Array | None = None
 
     @property
-    def free(self) -> Free:
-        """The equations in a Krylov space."""
-        return Free(self.product, np.sqrt(self.D))
+    def matrix_free(self) -> MatrixFreeJacobian:
+        """The same J, only multiplied with: its equations are solved in a Krylov space."""
+        return MatrixFreeJacobian(self.product, np.sqrt(self.D))
 
     @functools.cached_property
     def scaled(self) -> Array:
-        """D^−½JD^−½, where J is held."""
+        """D^−½JD^−½, if J is held as a matrix."""
         assert self.J is not None
         root = np.sqrt(self.D)
         return self.J / np.outer(root, root)
 
     @functools.cached_property
     def definite(self) -> bool:
-        """Whether no direction curves upwards: a Cholesky factor exists."""
+        """Whether no direction curves upwards, that is, a Cholesky factor of J exists."""
         try:
             np.linalg.cholesky(self.scaled + ROUNDING * np.eye(len(self.D)))
         except np.linalg.LinAlgError:
@@ -83,9 +88,9 @@ class System:
         return True
 
     def step(self) -> Array:
-        """Newton's step where −H is positive; else the same with the absolute values of its eigenvalues."""
+        """Return the Newton step if J is positive definite, else the step with |λ| for each eigenvalue λ of J."""
         if self.J is None:
-            newton, guarded = self.free.both(self.S)
+            newton, guarded = self.matrix_free.newton_and_guarded(self.S)
             rising = newton @ self.S < 0 and newton @ self.product(newton) > 0
             return newton if rising else guarded()
         root = np.sqrt(self.D)
@@ -94,27 +99,27 @@ class System:
                 -np.asarray(np.linalg.solve(self.scaled + ROUNDING * np.eye(len(root)), self.S / root)) / root
             )
         if len(root) > steps.LARGEST_EIGEN:
-            return self.free.guarded(self.S)
+            return self.matrix_free.guarded(self.S)
         return -np.linalg.solve(steps.positive(self.scaled), self.S / root) / root
 
     def rising(self) -> Array | None:
-        """The direction that curves upwards most, largest entry 1; None at a maximum."""
+        """Return the direction of largest upward curvature, scaled to largest entry 1; None at a maximum."""
         if len(self.D) == 0 or (self.J is not None and self.definite):
             return None
         if self.J is None or len(self.D) > steps.LARGEST_EIGEN:
-            return self.free.unstable(STREAMED_ROUNDING if self.J is None else ROUNDING)
+            return self.matrix_free.unstable(STREAMED_ROUNDING if self.J is None else ROUNDING)
         direction = np.linalg.eigh(self.scaled)[1][:, 0] / np.sqrt(self.D)
         return np.asarray(direction / direction[np.abs(direction).argmax()])
 
 
 def value(view: View, R: Array, lam: float) -> float:
-    """F at R."""
+    """Return F at the rotation R (k, k)."""
     point = view.at(R)
     return contrast.value(point.C, point.kappa, lam)
 
 
 def system(view: View, point: Point, lam: float) -> System:
-    """Gradient and Hessian of F at a point."""
+    """Return the equations of the Newton step at a point: gradient and Hessian of F."""
     G, s = contrast.slopes(point, lam), contrast.signs(point.kappa)
     S, D = -contrast.gradient(G), contrast.scale(point.C, point.kappa, lam)
     if isinstance(view, Streamed):
@@ -125,7 +130,7 @@ def system(view: View, point: Point, lam: float) -> System:
 
 
 def rounds(k: int) -> list[tuple[Array, Array]]:
-    """All pairs i < j in k − 1 (or k) rounds of disjoint ones: everybody meets everybody, as in a tournament."""
+    """Return all pairs i < j, ordered in k − 1 rounds (k for odd k) of disjoint pairs: a round-robin schedule."""
     size = k + k % 2
     ring, found = list(range(1, size)), []
     for _ in range(size - 1):
@@ -138,9 +143,9 @@ def rounds(k: int) -> list[tuple[Array, Array]]:
 
 
 def sweep(view: Fourth, R: Array, lam: float) -> tuple[Array, float]:
-    """R after every pair has been turned to its maximum of F, and the largest angle turned through.
+    """Return R after every pair has been rotated to its maximum of F, and the largest angle, radians.
 
-    Disjoint pairs do not act on each other in F, so those of a round are turned at once: F rises with each of them.
+    Disjoint pairs do not act on each other in F, so the pairs of a round are rotated at once and F does not decrease.
     """
     R, widest = R.copy(), 0.0
     for i, j in rounds(len(R)):
@@ -152,22 +157,25 @@ def sweep(view: Fourth, R: Array, lam: float) -> tuple[Array, float]:
 
 
 def pairwise(view: Streamed, R: Array, lam: float) -> tuple[Array, float]:
-    """R after one step of all pairs, each as far as it would go alone, halved until F rises; the largest angle."""
+    """Return R after one step of all pairs at once, and the largest angle, radians.
+
+    Each pair takes the angle of its own Newton step; all angles are halved together until F increases.
+    """
     equations = system(view, view.at(R), lam)
     theta = np.clip(-equations.S / equations.D, -NEAR, NEAR)
-    R, _, share = risen_along(view, R, lam, theta, value(view, R, lam))
+    R, _, share = line_search(view, R, lam, theta, value(view, R, lam))
     return R, share * float(np.abs(theta).max(initial=0.0))
 
 
-def first(view: View, R: Array, lam: float) -> tuple[Array, float]:
-    """One sweep over the pairs, by the tensor or, where there is none, by all pairs at once."""
+def sweep_or_pairwise(view: View, R: Array, lam: float) -> tuple[Array, float]:
+    """Do one sweep over the pairs if there is a tensor of cumulants; else one step of all pairs at once."""
     return sweep(view, R, lam) if isinstance(view, Fourth) else pairwise(view, R, lam)
 
 
 def climb(view: View, R: Array, lam: float, tol: float, limit: int, history: list[Step]) -> tuple[Array, End]:
-    """(R, how it ended): where the climb from R leads in at most `limit` steps of all kinds.
+    """Climb from R in at most `limit` steps of all kinds; return the last R and how the climb ended.
 
-    `history` gains (kind, rows, F, largest angle) of every step; F never falls but by rounding.
+    Appends (kind, rows, F, largest angle) of every step to `history`. F never decreases by more than rounding error.
     """
     highest, end = value(view, R, lam), len(history) + limit
 
@@ -175,7 +183,7 @@ def climb(view: View, R: Array, lam: float, tol: float, limit: int, history: lis
         history.append((kind, view.n, highest, angle))
 
     for count in range(min(limit, SWEEPS if isinstance(view, Fourth) else PAIRWISE)):
-        R, widest = first(view, R, lam)
+        R, widest = sweep_or_pairwise(view, R, lam)
         highest = max(highest, value(view, R, lam))
         note("sweep", widest)
         if widest < NEAR and count > 1:
@@ -189,30 +197,39 @@ def climb(view: View, R: Array, lam: float, tol: float, limit: int, history: lis
             return R, End(True, False, angle)
         if len(history) >= end:
             return R, End(False, direction is not None, angle)
-        if direction is not None:  # a saddle: up on one of its two sides
+        if direction is not None:  # at a saddle F increases along both signs of the direction
             theta = LONGEST * direction
         theta = steps.limited(theta, LONGEST)
-        found, highest, share = risen_along(view, R, lam, theta, highest, both=direction is not None)
+        found, highest, share = line_search(view, R, lam, theta, highest, both=direction is not None)
         if share == 0.0 and angle < SETTLING:
-            found, share = settled(view, R, lam, theta, equations)
+            found, share = settled_by_gradient(view, R, lam, theta, equations)
         R = found
         note("newton" if direction is None else "escape", share * min(angle, LONGEST))
         if share == 0.0:
             return R, End(False, direction is not None, angle)
 
 
-def settled(view: View, R: Array, lam: float, theta: Array, equations: System) -> tuple[Array, float]:
-    """R turned by θ and 1, if that brings the gradient nearer to 0 where F itself is flat to rounding; else R and 0."""
+def settled_by_gradient(
+    view: View, R: Array, lam: float, theta: Array, equations: System
+) -> tuple[Array, float]:
+    """Return (R rotated by θ, 1.0) if that reduces the gradient; else (R, 0.0).
+
+    It decides where F itself is flat to rounding error.
+    """
     there = steps.rotate(R, theta)
     after = system(view, view.at(there), lam)
     falls = np.linalg.norm(after.S / after.D) < np.linalg.norm(equations.S / equations.D)
     return (there, 1.0) if falls else (R, 0.0)
 
 
-def risen_along(
+def line_search(
     view: View, R: Array, lam: float, theta: Array, before: float, both: bool = False
 ) -> tuple[Array, float, float]:
-    """R turned by the longest of θ, θ/2, θ/4, … along which F rises, its F and the share; `both`: or by −θ."""
+    """Return R rotated by the longest of θ, θ/2, θ/4, … for which F increases, F there, and the fraction of θ.
+
+    `both`: −θ, −θ/2, … are tried as well, and F must increase by more than rounding error. Without an increase: R,
+    the F of before, and 0.
+    """
     share = 1.0
     slack = abs(before) * (EQUAL if isinstance(view, Fourth) else STREAMED_EQUAL)
     while share > SHORTEST:

@@ -1,4 +1,4 @@
-"""Rows of extreme norm drawn in: x ← x·min(1, q/‖x‖), q a quantile of the norms."""
+"""Clipping of rows of extreme norm: x ← x·min(1, q/‖x‖), q a quantile of the norms."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sigmapca_cli.sources.base import Source
 Array = np.ndarray
 
 BLOCK = 8192
-"""Rows read at once."""
+"""Number of rows read at once."""
 
 
 @dataclass(frozen=True)
 class Clipped:
-    """factor (n,): by what each row is multiplied; mean (p,) and covariance C (p, p) of the rows after that."""
+    """factor (n,) that multiplies each centred row; mean (p,) and covariance C (p, p) of the clipped rows."""
 
     factor: Array
     mean: Array
@@ -24,13 +24,14 @@ class Clipped:
 
     @property
     def count(self) -> int:
-        """Rows that are drawn in."""
+        """Number of rows that are clipped, that is, whose factor is below 1."""
         return int((self.factor < 1).sum())
 
 
 def clipped(source: Source, quantile: float) -> Clipped:
-    """One pass for the norms of the centred rows; the moments of all rows are then corrected for the rows drawn in.
+    """Return the factors and moments of rows clipped at this quantile of their norms.
 
+    One pass computes the norms of the centred rows; the moments of all rows are then corrected for the clipped ones.
     With u = x − mean: mean′ = mean + E[(f − 1)u], C′ = C + E[(f² − 1)uuᵀ] − (mean′ − mean)(mean′ − mean)ᵀ.
     """
     mean, C = source.covariance()

@@ -1,8 +1,8 @@
 """F(R) = Σ_j σ_j⁴ + λ·Σ_j |cum₄(y_j)|: its value, its exact gradient and Hessian, and its maximum over one pair.
 
 A small rotation A (antisymmetric) moves the components to y·expm(A). On pairs i < j the coordinate is θ_ij = A_ji, so
-that y_i gains θ_ij y_j, as everywhere in these solvers. The signs s_j = sign cum₄(y_j) are held in the derivatives:
-F is the greatest of the functions that they choose among, so that no maximum lies where one of them changes.
+that y_i gains θ_ij y_j, as everywhere in these solvers. The derivatives hold the signs s_j = sign cum₄(y_j) constant.
+F is the maximum over all choices of signs of smooth functions, so that no maximum of F lies where a sign changes.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ Array = np.ndarray
 
 
 def value(C: Array, kappa: Array, lam: float) -> float:
-    """F = Σ C_jj² + λ·Σ|κ_j|."""
+    """Return F = Σ C_jj² + λ·Σ|κ_j|; C (k, k), kappa (k,)."""
     return float(np.sum(np.diag(C) ** 2) + lam * np.abs(kappa).sum())
 
 
 def signs(kappa: Array) -> Array:
-    """sign κ_j, and 1 where κ_j is 0."""
+    """Return sign κ_j (k,), with 1 where κ_j is 0."""
     return np.where(kappa < 0, -1.0, 1.0)
 
 
 def slopes(point: Point, lam: float) -> Array:
-    """G (k, k): G_aj = 4C_jj C_aj + 4λ s_j cum(y_a, y_j, y_j, y_j), what y_j gains F by a share of y_a."""
+    """Return G (k, k), G_aj = 4C_jj C_aj + 4λ s_j cum(y_a, y_j, y_j, y_j): dF/dε for y_j ← y_j + ε·y_a."""
     C = point.C
     return np.asarray(4 * (C * np.diag(C) + lam * point.cross * signs(point.kappa)))
 
 
 def gradient(G: Array) -> Array:
-    """∂F/∂θ_ij = G_ji − G_ij on pairs i < j."""
+    """Return ∂F/∂θ_ij = G_ji − G_ij on pairs i < j, (k(k−1)/2,)."""
     return pack(G.T - G)
 
 
 def blocks(C: Array, shared: Array, G: Array, s: Array, lam: float) -> Array:
-    """N (k, k, k): the Hessian maps A to the antisymmetric part of X, X_aj = Σ_b N_j[a, b] A_bj.
+    """Return N (k, k, k): the Hessian maps A to the antisymmetric part of X, X_aj = Σ_b N_j[a, b] A_bj.
 
     N_j = 4C_jj C + 8 C_·j C_·jᵀ + 12λ s_j cum(y_j, y_j, y_a, y_b) − (G + Gᵀ)/2.
     """
@@ -46,7 +46,7 @@ def blocks(C: Array, shared: Array, G: Array, s: Array, lam: float) -> Array:
 
 
 def hessian(N: Array) -> Array:
-    """d²F over pairs i < j, (k(k−1)/2, k(k−1)/2), from the blocks N."""
+    """Return the Hessian of F on pairs i < j, (k(k−1)/2, k(k−1)/2), from the blocks N."""
     k = len(N)
     i, j = np.triu_indices(k, 1)
     index = np.zeros((k, k), np.int64)
@@ -61,9 +61,10 @@ def hessian(N: Array) -> Array:
 
 
 def scale(C: Array, kappa: Array, lam: float) -> Array:
-    """D_ij on pairs i < j: −d²F of independent components, with a small part of σ⁴ so that it is never 0.
+    """Return D_ij on pairs i < j: −∂²F/∂θ_ij² of independent components, plus a small multiple of σ⁴.
 
-    4(σ_i² − σ_j²)² + 4λ(|κ_i| + |κ_j|) + 0.04(σ_i⁴ + σ_j⁴): g/D is an angle, free of units.
+    D_ij = 4(σ_i² − σ_j²)² + 4λ(|κ_i| + |κ_j|) + 0.04(σ_i⁴ + σ_j⁴). It is never 0, and gradient/D is an angle in
+    radians, whatever the unit of the data.
     """
     v, size = np.diag(C), np.abs(kappa)
     apart = (v[:, None] - v) ** 2 + lam * (size[:, None] + size)
@@ -71,11 +72,12 @@ def scale(C: Array, kappa: Array, lam: float) -> Array:
 
 
 def best_angles(moments: Fourth, R: Array, i: Array, j: Array, lam: float) -> Array:
-    """Angles (m,) that maximise F over each of m disjoint pairs: y_i ← cy_i + sy_j, y_j ← cy_j − sy_i.
+    """Return the angles (m,) that maximise F over each of m disjoint pairs: y_i ← cy_i + sy_j, y_j ← cy_j − sy_i.
 
     With q the pair's Σσ⁴/2, u half the sum and v half the difference of its two cumulants,
-    F/2 = q + λ·max(|u|, |v|), where q and u are constants plus the harmonic 4θ, and v is the harmonic 2θ: three cases,
-    each with a closed form. 0 where nothing is gained. Symmetric fourth forms x: x₄₀ … x₀₄ of (i, j).
+    F/2 = q + λ·max(|u|, |v|), where q and u are constants plus the harmonic 4θ, and v is the harmonic 2θ. Each of the
+    three cases has a closed form. The angle is 0 where no rotation increases F. x = [x₄₀, x₃₁, x₂₂, x₁₃, x₀₄] below
+    is a symmetric fourth-order form of (i, j).
     """
     P, Q = R[:, i], R[:, j]
     ii, jj, ij = expanded(P, P), expanded(Q, Q), expanded(P, Q)
@@ -90,7 +92,10 @@ def best_angles(moments: Fourth, R: Array, i: Array, j: Array, lam: float) -> Ar
 
 
 def harmonics(x: list[Array]) -> tuple[Array, Array, Array]:
-    """Mean, and the complex coefficients of e^{2iθ} and e^{4iθ} (real part taken), of x₄₀ as the pair is turned."""
+    """Return the mean of x₄₀ as the pair rotates, and its complex coefficients of e^{2iθ} and e^{4iθ}.
+
+    x₄₀(θ) is the mean plus the real part of the two terms.
+    """
     x40, x31, x22, x13, x04 = x
     mean = (3 * (x40 + x04) + 6 * x22) / 8
     return mean, (x40 - x04) / 2 - 1j * (x31 + x13), (x40 + x04 - 6 * x22) / 8 - 0.5j * (x31 - x13)
@@ -100,17 +105,15 @@ Form = tuple[Array, Array, Array]
 
 
 def greatest(q: Form, kappa: Form, lam: float) -> Array:
-    """The θ in [−π/4, π/4) at which q + λ·max(|u|, |v|) is greatest, 0 where 0 is as good."""
+    """Return the θ in [−π/4, π/4) that maximises q + λ·max(|u|, |v|); 0 where θ = 0 is as good."""
     mean, double, quadruple = (lam * part for part in kappa)
     q4 = q[2]
     zero = np.zeros(len(mean))
     candidates = [zero]
-    for sign in (1, -1):  # both cumulants of one sign: 4θ alone
+    for sign in (1, -1):  # both cumulants have the same sign: only the harmonic 4θ
         candidates.append(-np.angle(q4 + sign * quadruple) / 4)
-    roots = stationary(
-        double, q4
-    )  # cumulants of two signs: y_i and y_j may change places, v changes its sign then
-    candidates += list(roots.T)
+    # the cumulants have opposite signs; exchanging y_i and y_j changes the sign of v
+    candidates += list(stationary(double, q4).T)
     theta = np.stack(candidates)
     turn = np.exp(2j * theta)
     u = mean + (quadruple * turn**2).real
@@ -126,9 +129,10 @@ def greatest(q: Form, kappa: Form, lam: float) -> Array:
 
 
 def stationary(double: Array, quadruple: Array) -> Array:
-    """(m, 4): angles θ where the derivative of Re(d·e^{2iθ} + q·e^{4iθ}) may vanish.
+    """Return the angles θ (m, 4) where the derivative of Re(d·e^{2iθ} + q·e^{4iθ}) may vanish.
 
-    With t = e^{2iθ} it is 2q·t⁴ + d·t³ − d̄·t − 2q̄ = 0 on the unit circle: the eigenvalues of a companion matrix.
+    With t = e^{2iθ} the condition is 2q·t⁴ + d·t³ − d̄·t − 2q̄ = 0 on the unit circle. The roots are the eigenvalues
+    of a companion matrix.
     """
     size = np.abs(double) + np.abs(quadruple)
     lead = np.where(np.abs(quadruple) > 1e-14 * size, quadruple, 1e-14 * size + (size == 0))

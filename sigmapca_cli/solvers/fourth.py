@@ -1,7 +1,7 @@
 """Second moments and fourth cumulants of all components, from one pass over the rows.
 
-Every moment E[y_a y_b y_c y_d] with a ≤ b ≤ c ≤ d is added up once: k(k + 1)(k + 2)(k + 3)/24 numbers. Then they stand
-in a symmetric matrix over pairs (ab), (cd), in which a rotation of the components is a product with a few columns.
+Every moment E[y_a y_b y_c y_d] with a ≤ b ≤ c ≤ d is summed once: k(k + 1)(k + 2)(k + 3)/24 numbers. They are then
+stored as a symmetric matrix over pairs (ab), (cd). A rotation of the components is a product of it with a few columns.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sigmapca_cli.solvers.parallel import total
 Array = np.ndarray
 
 ENTRIES = 1 << 19
-"""Products of two components that are held at once, for each thread."""
+"""Number of products of two components that each thread holds at once."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What F and its derivatives need at one rotation R, for the components y = YR.
+    """The moments at one rotation R that F and its derivatives need, for the components y = YR.
 
-    C (k, k): E[y_a y_b]; kappa (k,): fourth cumulant of each; cross (k, k): cum(y_a, y_j, y_j, y_j).
+    C (k, k): E[y_a y_b]; kappa (k,): fourth cumulants; cross (k, k): cum(y_a, y_j, y_j, y_j).
     """
 
     R: Array
@@ -54,9 +54,10 @@ class Fourth:
 
     @classmethod
     def of(cls, Y: Array) -> Fourth:
-        """From the rows of Y (n, k), centred, float32 or float64; blocks in that type, their sum in float64.
+        """Build from the rows of Y (n, k), centred, float32 or float64; blocks in that type, their sum in float64.
 
-        The columns are divided by their deviations first: fourth powers then fit into a float32 whatever the units are.
+        The columns are divided by their standard deviations first: fourth powers then fit into a float32, whatever
+        the unit of the data.
         """
         n, k = Y.shape
         (C,) = total(lambda rows: (rows.T @ rows,), Y)
@@ -67,11 +68,11 @@ class Fourth:
         return cls(C / n, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C / n), n)
 
     def diagonal(self, R: Array) -> Array:
-        """(P, k): cum(y_a, y_b, (YR)_j, (YR)_j), with a, b components of Y."""
+        """Return cum(y_a, y_b, (YR)_j, (YR)_j), (P, k), with y_a, y_b columns of Y."""
         return np.asarray(self.K @ expanded(R, R))
 
     def at(self, R: Array) -> Point:
-        """Second moments and the cumulants of the gradient at R."""
+        """Return the second moments at R, and the cumulants that the gradient needs."""
         D = self.diagonal(R)
         j = np.arange(len(R))
         full = unfolded(D.T)  # (j, a, b)
@@ -79,31 +80,31 @@ class Fourth:
         return Point(R, R.T @ self.C @ R, cross)
 
     def shared(self, R: Array) -> Array:
-        """(k, k, k): [j, a, b] = cum(y_j, y_j, y_a, y_b) for y = YR, what the Hessian needs."""
+        """Return cum(y_j, y_j, y_a, y_b) as [j, a, b], (k, k, k), for y = YR: the cumulants that the Hessian needs."""
         return np.asarray(R.T @ unfolded(self.diagonal(R).T) @ R)
 
 
 def pairs_of(k: int) -> int:
-    """Number of pairs a ≤ b."""
+    """Return the number of pairs a ≤ b."""
     return k * (k + 1) // 2
 
 
 def pairs(values: Array) -> Array:
-    """The products v_a·v_b of pairs a ≤ b, in the order of `numpy.triu_indices`."""
+    """Return the products v_a·v_b of pairs a ≤ b, in the order of `numpy.triu_indices`."""
     a, b = np.triu_indices(len(values))
     return np.asarray(values[a] * values[b])
 
 
 def expanded(U: Array, V: Array) -> Array:
-    """(P, m): the coefficients of (Yu)(Yv) over the products y_a y_b, a ≤ b, for columns u, v of U, V (k, m)."""
+    """Return the coefficients (P, m) of (Yu)(Yv) over the products y_a y_b, a ≤ b, for columns u, v of U, V (k, m)."""
     a, b = np.triu_indices(len(U))
-    found = U[a] * V[b]
-    found += np.where((a < b)[:, None], U[b] * V[a], 0)
-    return np.asarray(found)
+    coefficients = U[a] * V[b]
+    coefficients += np.where((a < b)[:, None], U[b] * V[a], 0)
+    return np.asarray(coefficients)
 
 
 def unfolded(rows: Array) -> Array:
-    """(…, P) as (…, k, k), symmetric in the last two."""
+    """Return rows (…, P) as (…, k, k), symmetric in the last two axes."""
     k = int(np.sqrt(2 * rows.shape[-1]))
     a, b = np.triu_indices(k)
     full = np.empty((*rows.shape[:-1], k, k))
@@ -112,7 +113,7 @@ def unfolded(rows: Array) -> Array:
 
 
 def gaussian(C: Array) -> Array:
-    """(P, P): C_ab C_cd + C_ac C_bd + C_ad C_bc, the fourth moments of Gaussian components."""
+    """Return C_ab C_cd + C_ac C_bd + C_ad C_bc, (P, P): the fourth moments of Gaussian components."""
     a, b = np.triu_indices(len(C))
     flat = C[a, b]
     return np.asarray(
@@ -121,7 +122,7 @@ def gaussian(C: Array) -> Array:
 
 
 def unique_products(z: Array) -> tuple[Array, ...]:
-    """For each j the sums over rows of (z_i z_j)(z_l z_m), i ≤ j ≤ l ≤ m: arrays (j + 1, pairs l ≤ m from j on)."""
+    """Return for each j the sums over rows of (z_i z_j)(z_l z_m), i ≤ j ≤ l ≤ m: arrays (j + 1, pairs j ≤ l ≤ m)."""
     m, k = z.shape
     products = np.empty((m, pairs_of(k)), z.dtype)
     offset = offsets(k)
@@ -131,12 +132,12 @@ def unique_products(z: Array) -> tuple[Array, ...]:
 
 
 def offsets(k: int) -> Array:
-    """Where the pairs (l, l), (l, l + 1), … begin."""
+    """Return for each l the index of the pair (l, l), the first of the pairs (l, l), (l, l + 1), …"""
     return np.concatenate([[0], np.cumsum(np.arange(k, 1, -1))])
 
 
 def symmetric(sums: tuple[Array, ...], k: int) -> Array:
-    """(P, P) from the sums of `unique_products`: the entry of every order of the four indices."""
+    """Return the moments (P, P) from the sums of `unique_products`: one entry for every order of the four indices."""
     offset, P = offsets(k), pairs_of(k)
     begin = np.concatenate([[0], np.cumsum([part.size for part in sums])])[:-1]
     flat = np.concatenate([part.ravel() for part in sums])

@@ -1,4 +1,4 @@
-"""What the rows say about the answer of solver=moments: standard errors, and rows that own a component."""
+"""Standard errors of the answer of solver=moments, and components that depend on few rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from sigmapca_cli.solvers.jacobian import pack
 Array = np.ndarray
 
 NAMED = 3
-"""Components that are named so at most."""
+"""Largest number of components that `owners` names."""
 GROUPS = 64
-"""Groups of neighbouring rows. Their spread gives errors that hold for rows that depend on their neighbours."""
+"""Number of groups of neighbouring rows. Their spread gives errors that hold for rows that depend on their
+neighbours."""
 FEW, SHARE = 50.0, 1e-3
-"""Rows that carry a fourth moment are named where they are fewer than this, and than this share of all rows; so is a
-row that is half of it alone. (Of a Laplace variable 1.4 % of the rows carry it.)"""
+"""A component is named if the rows that carry its fourth moment are fewer than FEW and fewer than SHARE of all rows, or
+if one row is half of the moment. (1.4 % of the rows of a Laplace variable carry it.)"""
 
 
 @dataclass(frozen=True)
 class Groups:
     """Moments of y = YR by group, (groups, …); weight (groups,): share of the rows.
 
-    C: E[y_a y_j]; Q: E[y_a y_j³]; B: E[y_a² y_j²]; mean: E[y_a]; T (k, k): E[y_a y_j²], third (k,): E[y_j³], of all
-    rows. fourth and
-    eighth (k,): Σz⁴ and Σz⁸, z = y/σ; largest (k,): the row of largest |z|, from 0, and greatest (k,): that |z|.
+    By group, C: E[y_a y_j]; Q: E[y_a y_j³]; B: E[y_a² y_j²]; mean: E[y_a]. Over all rows, T (k, k): E[y_a y_j²]; third
+    (k,): E[y_j³]; fourth and eighth (k,): Σz⁴ and Σz⁸, z = y/σ; largest (k,): index of the row of largest |z|, from
+    0; greatest (k,): that |z|.
     """
 
     weight: Array
@@ -46,17 +47,18 @@ class Groups:
 
     @property
     def carrying(self) -> Array:
-        """(k,): (Σz⁴)²/Σz⁸, how many rows carry the fourth moment of each component; 1 where one row is all of it."""
+        """(Σz⁴)²/Σz⁸, (k,): the number of rows that carry the fourth moment of each component; 1 if one row is all
+        of it."""
         return np.asarray(self.fourth**2 / np.maximum(self.eighth, np.finfo(np.float64).tiny))
 
     def error(self, influence: Array) -> Array:
-        """Standard error of a statistic from the influence of each group on it, (groups, …)."""
+        """Return the standard error of a statistic from the influence of each group on it, (groups, …)."""
         groups = len(self.weight)
         return np.asarray(np.sqrt(np.tensordot(self.weight**2, influence**2, axes=1) * groups / (groups - 1)))
 
 
-def grouped(Y: Array, point: Point) -> Groups:
-    """Moments by group of y = YR, R and σ those of the point; one pass over the rows."""
+def group_moments(Y: Array, point: Point) -> Groups:
+    """Return the moments by group of y = YR, with R and σ of the point; one pass over the rows."""
     sigma, n = point.sigma, len(Y)
     count = int(np.clip(n // 4, 2, GROUPS))
     edges = np.linspace(0, n, count + 1).astype(np.int64)
@@ -101,8 +103,9 @@ def grouped(Y: Array, point: Point) -> Groups:
 
 
 def slopes_by_group(groups: Groups, point: Point, lam: float) -> Array:
-    """(groups, pairs): what each group adds to the gradient of F, through second and fourth moments and the mean.
+    """Return the influence of each group on the gradient of F, (groups, pairs).
 
+    It acts through the mean, the second and the fourth moments:
     dG_aj = 4(1 − 3λs_j)(dC_jj C_aj + C_jj dC_aj) + 4λs_j dQ_aj, dQ_aj less 3E[y_a y_j²]dm_j + E[y_j³]dm_a.
     """
     C, s = point.C, contrast.signs(point.kappa)
@@ -112,16 +115,16 @@ def slopes_by_group(groups: Groups, point: Point, lam: float) -> Array:
     dQ = dQ - 3 * groups.T * m[:, None, :] - groups.third * m[:, :, None]
     own = np.einsum("gjj->gj", dC)
     dG = 4 * (1 - 3 * lam * s) * (own[:, None, :] * C + np.diag(C) * dC) + 4 * lam * s * dQ
-    return np.stack([pack(one.T - one) for one in dG])
+    return np.stack([pack(group.T - group) for group in dG])
 
 
 def pair_curvature(
     groups: Groups, point: Point, lam: float, *, variances: bool = True
 ) -> tuple[Array, Array]:
-    """(c, its standard error), (k, k): −d²F/dθ_ij² as one pair turns; 0 on the diagonal.
+    """Return c = −∂²F/∂θ_ij² of each pair and its standard error, each (k, k) with diagonal 0.
 
-    c_ij = 4(C_ii − C_jj)² − 16C_ij² + 4λ(|κ_i| + |κ_j|) − 12λ(s_i + s_j)cum(y_i, y_i, y_j, y_j), less what the
-    difference of two equal variances adds on average. Without `variances` the first term is left out.
+    c_ij = 4(C_ii − C_jj)² − 16C_ij² + 4λ(|κ_i| + |κ_j|) − 12λ(s_i + s_j)cum(y_i, y_i, y_j, y_j), less the mean that
+    sampling error gives the first term for two equal variances. Without `variances` the first term is left out.
     """
     C, s, kappa = point.C, contrast.signs(point.kappa), np.abs(point.kappa)
     v, both = np.diag(C), s + s[:, None]
@@ -147,19 +150,20 @@ def pair_curvature(
 
 
 def threshold(k: int, groups: int, level: float = 0.05) -> float:
-    """How many standard errors the curvature of a Gaussian pair of equal variance exceeds with probability `level`.
+    """Return the number of standard errors above which the curvature of a pair counts as more than chance.
 
-    Any of the pairs of k components. The axes sit where chance made F greatest, so the curvature is the larger of two
-    Rayleigh variables, over an estimate of its scale from so many groups.
+    If all k components are Gaussian with equal variance, one of their pairs exceeds it with probability `level`. The
+    axes are those where chance made F largest, so the curvature is the larger of two Rayleigh variables, divided by
+    an estimate of its scale from `groups` groups.
     """
     each, freedom = level / max(k * (k - 1) // 2, 1), groups - 1
     return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
 
 
 def angle_errors(groups: Groups, point: Point, lam: float, J: Array | None, D: Array) -> Array:
-    """(k, k): the standard error of the angle of every pair, radians; diagonal 0.
+    """Return the standard error of the angle of every pair, (k, k), radians; diagonal 0.
 
-    Those of J⁻¹dg with J = −H whole, or of dg/D where J is not held: then no pair is taken to act on another.
+    The angles are J⁻¹dg with J = −H, or dg/D if J is None: then pairs are assumed not to act on each other.
     """
     slopes = slopes_by_group(groups, point, lam)
     moved = slopes / D if J is None else np.linalg.lstsq(J, slopes.T, rcond=1e-9)[0].T
@@ -170,11 +174,14 @@ def angle_errors(groups: Groups, point: Point, lam: float, J: Array | None, D: A
 
 
 def owners(groups: Groups, n: int) -> list[str]:
-    """One sentence for every component whose fourth moment few of n rows carry; rows and components numbered from 1."""
+    """Return one sentence for each component whose fourth moment few of the n rows carry, for NAMED of them at most.
+
+    Rows and components are numbered from 1.
+    """
     share = groups.greatest**4 / groups.fourth
     few = (groups.carrying < min(FEW, SHARE * n)) | (share > 0.5)
-    return [  # the first few: where all are, one sentence each would not be read
-        f"component {j + 1} is owned by few rows: {groups.carrying[j]:.1f} carry its fourth moment, and row "
-        f"{groups.largest[j] + 1} is {100 * share[j]:.0f} % of it; look at that row, or set solver.clip=0.999"
+    return [  # a sentence for each of many components would not be read
+        f"component {j + 1} depends on few rows: {groups.carrying[j]:.1f} carry its fourth moment, and row "
+        f"{groups.largest[j] + 1} makes up {100 * share[j]:.0f} % of it; check that row, or set solver.clip=0.999"
         for j in np.flatnonzero(few)[:NAMED]
     ]

@@ -1,4 +1,4 @@
-"""What both solvers are given, checked: rows, a, a rotation to start from; and the order of their answer."""
+"""Checks of the input of both solvers (rows, a, start rotation), and the order of the components of their answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
     if n <= width:
         raise InputError(f"solver {solver} needs more rows than components: {n} rows, k={width}; lower k")
     if n * width <= 1_000_000:
-        Y = Y.astype(np.float64)  # free at this size, and exact
+        Y = Y.astype(np.float64)  # costs little at this size, and is exact
     centre = Y[: 1 << 12].mean(0, dtype=np.float64)
 
     def part(rows: Array) -> tuple[Array, ...]:
@@ -40,20 +40,20 @@ def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
 
 
 def checked_a(a: float | str | Array, nonlinearity: str, derivative: str) -> float | str | Array:
-    """Return a, or 1 for "auto" where h has no scale. Raise InputError if it is no scale of this h."""
+    """Return a, or 1 for "auto" if h has no scale. Raise InputError if a is not a valid scale of h."""
     if isinstance(a, str):
         if a != "auto":
-            raise InputError(f"a={a} is neither a number nor auto")
+            raise InputError(f"a={a}: must be a positive number or auto")
         if (nonlinearity, derivative) == ("scaled_tanh", "true"):
             return a
-        # elsewhere nothing is known about which a separates what
+        # for other scores there is no rule that chooses a
         if nonlinearity in SCALED:
             raise InputError(
                 f"a=auto needs nonlinearity=scaled_tanh with derivative=true; give a number for {nonlinearity}"
             )
         return 1.0
     if not np.all(np.asarray(a, float) > 0):
-        raise InputError("a must be positive")
+        raise InputError(f"a={a}: must be positive")
     return a
 
 

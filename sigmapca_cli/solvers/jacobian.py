@@ -17,16 +17,16 @@ Array = np.ndarray
 
 
 def residual(moments: Moments, sigma: Array) -> Array:
-    """S_ij = (σ_j/σ_i)·Q_ij − (σ_i/σ_j)·Q_ji; zero where the main loss is stationary for orthonormal W."""
+    """Return S_ij = (σ_j/σ_i)·Q_ij − (σ_i/σ_j)·Q_ji, (k, k): 0 where the main loss is stationary for orthonormal W."""
     A = moments.Q * (sigma / sigma[:, None])
     return A - A.T
 
 
 def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
-    """H_ij = m_j σ_j²/σ_i² + m_i σ_i²/σ_j² − c_i − c_j, and its scale K (the sum of the absolute terms).
+    """Return H_ij = m_j σ_j²/σ_i² + m_i σ_i²/σ_j² − c_i − c_j and K, the sum of its absolute terms, each (k, k).
 
-    H is dS_ij/dθ_ij for independent components; S/K is an angle in radians, free of the units of x and of the
-    size of φ.
+    H is ∂S_ij/∂θ_ij for independent components. S/K is an angle in radians, whatever the unit of x and the size
+    of φ.
     """
     ratio = (sigma / sigma[:, None]) ** 2
     m, c = moments.m, moments.c
@@ -36,7 +36,7 @@ def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=8)
 def _pairs(k: int) -> tuple[Array, Array, Array, Array]:
-    """Return pairs i < j, the pair index of every (i, j), and the sign with which θ_ij enters it (0 for i = j)."""
+    """Return i and j of the pairs i < j, and for every (i, j) its pair index and its sign in θ (0 on the diagonal)."""
     upper_i, upper_j = np.triu_indices(k, 1)
     index = np.zeros((k, k), dtype=np.int64)
     index[upper_i, upper_j] = index[upper_j, upper_i] = np.arange(len(upper_i))
@@ -46,13 +46,13 @@ def _pairs(k: int) -> tuple[Array, Array, Array, Array]:
 
 
 def pack(S: Array) -> Array:
-    """The entries above the diagonal of an antisymmetric matrix, (k(k−1)/2,)."""
+    """Return the entries above the diagonal of an antisymmetric matrix, (k(k−1)/2,)."""
     i, j, _, _ = _pairs(len(S))
     return S[i, j]
 
 
 def unpack(theta: Array, k: int) -> Array:
-    """The antisymmetric matrix with these entries above the diagonal."""
+    """Return the antisymmetric matrix (k, k) with these entries above the diagonal."""
     i, j, _, _ = _pairs(k)
     full = np.zeros((k, k))
     full[i, j] = theta
@@ -60,7 +60,7 @@ def unpack(theta: Array, k: int) -> Array:
 
 
 def jacobian(moments: Moments, sigma: Array, C: Array) -> Array:
-    """J = dS/dθ on pairs i < j, (k(k−1)/2, k(k−1)/2), exact: σ moves with the rotation too.
+    """Return the exact J = dS/dθ on pairs i < j, (k(k−1)/2, k(k−1)/2): σ changes with the rotation too.
 
     dA_ij = Σ_l θ_il·[N_lj/σ_i² − 2A_ij C_li/σ_i²] + Σ_l θ_jl·[E[y_i y_l φ′(z_j)]/σ_i² + (Q_ij − T_jij)·C_lj/(σ_i σ_j)].
     """

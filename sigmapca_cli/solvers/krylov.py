@@ -1,7 +1,7 @@
-"""Newton's equations for many pairs, in a Krylov space: J is only ever multiplied with a direction.
+"""Newton's equations for many pairs, solved in a Krylov space: only products of J with a direction are computed.
 
-All is done in the scaled variables θ̃ = D^½θ, S̃ = D^−½S, in which J̃ = D^−½JD^−½ is near the identity where components
-hardly depend on each other: a few products suffice.
+The variables are scaled: θ̃ = D^½θ, S̃ = D^−½S. If the components hardly depend on each other, J̃ = D^−½JD^−½ is close
+to the identity and a few products suffice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sigmapca_cli.solvers import steps
 Array = np.ndarray
 
 LARGEST = 40
-"""Products that one step is worth."""
+"""Largest number of products for one step."""
 ACCURACY = 0.05
-"""Share of the residual that a step may leave: the rows that J is averaged over are not all rows anyway."""
+"""Fraction of the residual that a step may leave. More accuracy does not pay: J is averaged over part of the rows."""
 LARGEST_SPECTRUM = 60
-"""Products that a check of stability is worth."""
+"""Largest number of products for one check of stability."""
 EVERY = 4
-"""Products between two looks at the eigenvalues found so far."""
+"""Number of products after which the eigenvalues are computed again."""
 
 
 class Arnoldi:
@@ -41,13 +41,13 @@ class Arnoldi:
         return self.whole[: self.m + 1, : self.m]
 
     def extend(self) -> bool:
-        """One more product; False once the space holds the answer, or is full."""
+        """Compute one more product; return False once the space holds the answer or is full."""
         m = self.m
         if m == self.whole.shape[1]:
             return False
         new, basis = self.product(self.V[m]), self.V[: m + 1]
         size = float(np.linalg.norm(new))
-        for _ in range(2):  # once more, against rounding
+        for _ in range(2):  # orthogonalise twice, against rounding error
             part = basis @ new
             new = new - part @ basis
             self.whole[: m + 1, m] += part
@@ -60,27 +60,30 @@ class Arnoldi:
 
 
 @dataclass(frozen=True)
-class Free:
-    """J = D^½(J̃ + Σ uvᵀ)D^½, J̃ from `product` (None: the identity, J ≈ D), u and v from Broyden's corrections."""
+class MatrixFreeJacobian:
+    """J = D^½(J̃ + Σ uvᵀ)D^½, given only by its products; u and v come from Broyden's corrections.
+
+    product: θ ↦ Jθ before the corrections, or None for J̃ = identity, J ≈ D; root (pairs,): D^½.
+    """
 
     product: Callable[[Array], Array] | None
     root: Array
     changes: tuple[tuple[Array, Array], ...] = ()
 
     def scaled(self, v: Array) -> Array:
-        """(J̃ + Σ uvᵀ)·v."""
-        found = v if self.product is None else self.product(v / self.root) / self.root
+        """Return (J̃ + Σ uvᵀ)·v."""
+        image = v if self.product is None else self.product(v / self.root) / self.root
         for u, w in self.changes:
-            found = found + u * (w @ v)
-        return found
+            image = image + u * (w @ v)
+        return image
 
     def newton(self, S: Array) -> Array:
-        """θ = −J⁻¹S to the accuracy that pays (GMRES)."""
+        """Return θ = −J⁻¹S by GMRES, to the relative accuracy ACCURACY."""
         space, y = self._solved(S)
         return (y @ space.V[: space.m]) / self.root
 
-    def both(self, S: Array) -> tuple[Array, Callable[[], Array]]:
-        """Newton's step, and the guarded one from the same space where it is wanted.
+    def newton_and_guarded(self, S: Array) -> tuple[Array, Callable[[], Array]]:
+        """Return the Newton step, and a function that computes the guarded step in the same Krylov space.
 
         The guarded step is `steps.guarded_step` for the projection of J̃ on the space.
         """
@@ -95,11 +98,11 @@ class Free:
         return (y @ V) / self.root, guarded
 
     def guarded(self, S: Array) -> Array:
-        """The guarded step alone."""
-        return self.both(S)[1]()
+        """Return the guarded step alone."""
+        return self.newton_and_guarded(S)[1]()
 
-    def corrected(self, change: Array, theta: Array) -> Free:
-        """With Broyden's rank-one correction: the least change of J̃ that explains what the last step did to S."""
+    def corrected(self, change: Array, theta: Array) -> MatrixFreeJacobian:
+        """Return J with Broyden's rank-one correction: the smallest change of J̃ that maps the last step θ to ΔS."""
         v = self.root * theta
         length = max(float(np.linalg.norm(v)), 1e-300)
         u = (change / self.root - self.scaled(v)) / length
@@ -116,7 +119,10 @@ class Free:
                 return space, y
 
     def unstable(self, bound: float) -> Array | None:
-        """A direction in which the flow θ' = −S leaves, largest entry 1; None if no eigenvalue of J̃ is below −bound."""
+        """Return a direction along which the flow θ' = −S leaves this stationary point, scaled to largest entry 1.
+
+        Return None if no eigenvalue of J̃ has a real part below −bound.
+        """
         start = np.random.default_rng(0).normal(size=len(self.root))
         space, more = Arnoldi(self.scaled, start, LARGEST_SPECTRUM), True
         while more:

@@ -1,7 +1,7 @@
 """solver=moments: the rotation R that makes F(R) = Σ_j σ_j⁴ + λ·Σ_j |cum₄(y_j)| greatest (docs/solver.md).
 
-F is a function: it goes from linear PCA (λ → 0, or Gaussian data) to linear ICA (equal variances), for heavy and light
-tails alike. No random numbers are drawn and no scale a of a nonlinearity is chosen.
+The maximum of F is linear PCA for λ → 0 or Gaussian data, and linear ICA for equal variances, whether the tails are
+heavy or light. No random numbers are drawn and no scale a of a nonlinearity is chosen.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sigmapca_cli.solvers.streamed import Streamed
 Array = np.ndarray
 
 LAMBDA = 0.1
-"""λ of F: at 0.1 halves of images agreed better than at 1/3 and 1, or as well (docs/solver.md)."""
+"""λ of F: at 0.1 the halves of image data agreed better than at 1/3 and 1, or as well (docs/solver.md)."""
 LARGEST = 64
-"""Components up to which all fourth cumulants are held: 35 MB, half a minute for 500,000 rows."""
+"""Largest k for which all fourth cumulants are held: 35 MB, half a minute for 500,000 rows."""
 SAME = 0.999
-"""Mean |cos| from which on two ends of a climb are the same answer."""
+"""Mean |cos| above which two ends of a climb count as the same answer."""
 COUPLED = 64
-"""Components up to which standard errors take into account how pairs act on each other."""
+"""Largest k for which the standard errors take into account that pairs act on each other."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Maximum:
 
     @property
     def filter_error(self) -> Array:
-        """Return (k,) radians: the root of the sum of squared errors over the pairs of each component."""
+        """(k,), radians: the root of the sum of squares over the pairs of each component."""
         return np.asarray(np.sqrt(np.sum(self.error**2, axis=1)))
 
 
@@ -143,7 +143,7 @@ def maximise(
     """
     if not (np.isfinite(lam) and lam > 0):
         raise InputError(f"solver.lam={lam:g}: must be a finite number > 0")
-    rows, size = scaled(Y)
+    rows, size = centred_and_scaled(Y)
     R = checked_start(start, rows.shape[1])
     history: list[Step] = []
     with on_threads(threads):
@@ -160,14 +160,17 @@ def maximise(
                 view, R, lam, tol if view.n == len(rows) else rough * tol, max_iter, history
             )
         R, order = in_order(R, view.C)
-        result = conclude(rows, view, R, order, lam, tol, end, history, size)
-    result.agreeing, others = compared(ends)
+        result = build_result(rows, view, R, order, lam, tol, end, history, size)
+    result.agreeing, others = compare_starts(ends)
     result.notes += others
     return result
 
 
-def scaled(Y: Array) -> tuple[Array, float]:
-    """Rows of Y centred and divided by one scale, and that scale: F keeps its maxima, and powers stay in range."""
+def centred_and_scaled(Y: Array) -> tuple[Array, float]:
+    """Return the rows of Y centred and divided by one scale, and that scale.
+
+    The maxima of F do not change, and fourth powers stay in the range of a float32.
+    """
     rows = checked_rows(Y, None, "moments")
     rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
     size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
@@ -175,13 +178,13 @@ def scaled(Y: Array) -> tuple[Array, float]:
 
 
 def random_rotation(k: int, seed: int) -> Array:
-    """A uniformly random orthogonal matrix (k, k)."""
+    """Return a uniformly random orthogonal matrix (k, k)."""
     Q, T = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((k, k)))
     return np.asarray(Q * np.sign(np.diag(T)))
 
 
-def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]:
-    """How many starts ended in the highest answer; of the others, how much lower F is and how alike the filters."""
+def compare_starts(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]:
+    """Return how many starts ended in the answer of highest F, and a sentence on the other answers, if any."""
     if len(ends) == 1:
         return 1, []
     values = [history[-1][2] if history else -np.inf for _, _, history in ends]
@@ -193,13 +196,13 @@ def compared(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]
     lower = max(1 - values[i] / values[best] for i in others)
     least = min(alike[i] for i in others)
     return len(ends) - len(others), [
-        f"{len(others)} of {len(ends)} starts ended in another answer: F is lower there by {lower:.1e} of itself at "
-        f"most, mean |cos| of the filters {least:.3f} at least; the highest was kept"
+        f"{len(others)} of {len(ends)} starts ended in another answer, with a lower F (by {lower:.1e} of its value at "
+        f"most; mean |cos| of the filters {least:.3f} or more); the answer of highest F was kept"
     ]
 
 
 def matches(R: Array, S: Array) -> Array:
-    """(k,): |cos| between the unit columns of R and those of S that are matched to them, best assignment."""
+    """Return |cos| between the unit columns of R and the columns of S matched to them, (k,); best assignment."""
     from scipy.optimize import linear_sum_assignment
 
     cosine = np.abs(R.T @ S)
@@ -207,14 +210,14 @@ def matches(R: Array, S: Array) -> Array:
 
 
 def views(rows: Array, tensor: int) -> list[View]:
-    """What is climbed in turn: one tensor of all rows, or more and more rows."""
+    """Return the stages of the climb: one tensor of all rows, or growing numbers of streamed rows."""
     n, k = rows.shape
     if k <= tensor:
         return [Fourth.of(rows)]
     return [Streamed.of(rows, count) for count in (*LEVELS, n) if 2 * count <= n or count == n]
 
 
-def conclude(
+def build_result(
     rows: Array,
     view: View,
     R: Array,
@@ -225,9 +228,9 @@ def conclude(
     history: list[Step],
     size: float,
 ) -> Maximum:
-    """The answer with what the rows say about it."""
+    """Build the result: the answer with its standard errors and notes."""
     point = view.at(R)
-    groups = influence.grouped(rows, point)
+    groups = influence.group_moments(rows, point)
     equations = ascent.system(view, point, lam)
     J = equations.J if len(R) <= COUPLED else None
     curvature, its_error = influence.pair_curvature(groups, point, lam)
@@ -255,16 +258,18 @@ def conclude(
 
 
 def notes(result: Maximum, groups: influence.Groups, tol: float, n: int) -> list[str]:
-    """What a user must know, in sentences."""
-    found = []
+    """Return the sentences for the user: no convergence, pairs that are not identified, influential rows."""
+    sentences = []
     if result.saddle:
-        found.append(
-            "ended at a saddle of F: it rises on two sides of this answer; start elsewhere (init=orthogonal)"
+        sentences.append(
+            "ended at a saddle point of F, not at a maximum; start from another rotation (init=orthogonal)"
         )
     elif not result.converged:
-        found.append(
-            f"not converged: {result.angle:.1e} rad still to go after {result.iterations} steps, above {tol:.0e}"
+        sentences.append(
+            f"not converged: after {result.iterations} steps the next step is {result.angle:.1e} rad, above {tol:.0e}"
         )
     if loose := int((~result.fixed).sum()) // 2:
-        found.append(f"{loose} pairs of components are not identified: F is flat along them within its error")
-    return found + influence.owners(groups, n)
+        sentences.append(
+            f"{loose} pairs of components are not identified: F is flat along them within its error"
+        )
+    return sentences + influence.owners(groups, n)

@@ -1,8 +1,8 @@
-"""J(R; δ): the function whose gradient the residual S is, where δ was taken (docs/solver.md).
+"""J(R; δ): a function whose gradient is the residual S at the rotation where δ was computed (docs/solver.md).
 
-With Φ the primitive of φ, Φ(0) = 0, and δ_j = 4E[Φ(z_j)] − E[z_jφ(z_j)] held,
-J(R; δ) = Σ_j σ_j⁴(E[Φ(z_j)] − δ_j/4) and ∂J/∂θ_ij = −σ_i²σ_j²S_ij. What keeps S from being a gradient are the k
-numbers δ.
+With Φ the primitive of φ, Φ(0) = 0, and δ_j = 4E[Φ(z_j)] − E[z_jφ(z_j)] held constant,
+J(R; δ) = Σ_j σ_j⁴(E[Φ(z_j)] − δ_j/4) and ∂J/∂θ_ij = −σ_i²σ_j²S_ij. S itself is no gradient, because the k numbers δ
+change with the rotation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sigmapca_cli.solvers.parallel import fitting, total
+from sigmapca_cli.solvers.parallel import rows_per_block, total
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE
 
 Array = np.ndarray
@@ -19,13 +19,13 @@ Primitive = Callable[[Array, Array], Array]
 
 
 def log_cosh(u: Array) -> Array:
-    """ln cosh u, for any size of u."""
+    """Return ln cosh u, without overflow for large |u|."""
     size = np.abs(u)
     return np.asarray(size + np.log1p(np.exp(-2 * size)) - np.log(2).astype(u.dtype))
 
 
 def scaled_tanh(z: Array, a: Array) -> Array:
-    """Φ = a²(u·t − ln cosh u − ½t²), u = z/a, t = tanh u; z⁴/4 for a = ∞, as φ = z³ there."""
+    """Return Φ = a²(u·t − ln cosh u − ½t²), u = z/a, t = tanh u; for a = ∞, where φ = z³, return z⁴/4."""
     if np.isinf(a).all():
         return np.asarray(z**4 / 4)
     u = z / a
@@ -34,17 +34,17 @@ def scaled_tanh(z: Array, a: Array) -> Array:
 
 
 def scaled_tanh_one(z: Array, a: Array) -> Array:
-    """Φ = z²/2 − a² ln cosh(z/a)."""
+    """Return Φ = z²/2 − a² ln cosh(z/a)."""
     return np.asarray(z * z / 2 - a * a * log_cosh(z / a))
 
 
 def hard_tanh_one(z: Array, a: Array) -> Array:
-    """Φ = ½max(|z| − a, 0)²."""
+    """Return Φ = ½max(|z| − a, 0)²."""
     return np.asarray(np.square(np.maximum(np.abs(z) - a, 0)) / 2)
 
 
 def asymmetric(z: Array, a: Array) -> Array:
-    """Φ = c(z·t − ln cosh z) − ½c²t², t = tanh z."""
+    """Return Φ = c(z·t − ln cosh z) − ½c²t², t = tanh z."""
     c, t = ASYMMETRIC_SCALE, np.tanh(z)
     return np.asarray(c * (z * t - log_cosh(z)) - c * c * t * t / 2)
 
@@ -64,22 +64,24 @@ PRIMITIVES: dict[tuple[str, str], Primitive] = {
 
 
 def primitive_of(nonlinearity: str, derivative: str) -> Primitive:
-    """Φ of a score that `scores.lookup` knows."""
+    """Return Φ of a score that `scores.lookup` knows."""
     return PRIMITIVES[nonlinearity, derivative]
 
 
 def delta_of(Y: Array, M: Array, primitive: Primitive, a: Array, m: Array) -> Array:
-    """δ_j = 4E[Φ(z_j)] − m_j of z = YM, m_j = E[z_jφ(z_j)]."""
+    """Return δ_j = 4E[Φ(z_j)] − m_j (k,) of z = YM, m_j = E[z_jφ(z_j)]."""
     return 4 * mean_primitive(Y, M, primitive, a) - m
 
 
 def mean_primitive(Y: Array, M: Array, primitive: Primitive, a: Array) -> Array:
-    """(k,): E[Φ(z_j)] of z = YM over the rows of Y."""
+    """Return E[Φ(z_j)] (k,) of z = YM over the rows of Y."""
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
-    (found,) = total(lambda rows: (primitive(rows @ Mt, at).sum(0, dtype=np.float64),), Y, fitting(len(M)))
+    (found,) = total(
+        lambda rows: (primitive(rows @ Mt, at).sum(0, dtype=np.float64),), Y, rows_per_block(len(M))
+    )
     return np.asarray(found / len(Y))
 
 
 def value(sigma: Array, primitive: Array, delta: Array) -> float:
-    """J = Σ_j σ_j⁴(E[Φ_j] − δ_j/4)."""
+    """Return J = Σ_j σ_j⁴(E[Φ_j] − δ_j/4)."""
     return float(np.sum(sigma**4 * (primitive - delta / 4)))

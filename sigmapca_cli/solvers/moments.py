@@ -1,6 +1,6 @@
-"""One pass over the rows: the cross moments that the Newton solver works on.
+"""The cross moments that the Newton solver works on, from one pass over the rows.
 
-Blocks are sized for the cache and computed in the dtype of the rows; sums across blocks are kept in float64.
+Blocks are sized for the cache and computed in the dtype of the rows; sums over blocks are float64.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
 SLICE = 512
-"""Rows of which the products of three are held at once."""
+"""Number of rows whose products of three components are held at once."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Moments:
         return np.diag(self.Q)
 
     def signed(self, signs: Array) -> Moments:
-        """The same moments for the score s_j·φ, s_j = ±1."""
+        """Return the same moments for the score s_j·φ, s_j = ±1."""
         T = None if self.T is None else self.T * signs[:, None, None]
         return Moments(self.Q * signs, self.c * signs, T, self.error)
 
@@ -51,10 +51,10 @@ def measure(
     error: bool = False,
     block: int = BLOCK,
 ) -> Moments:
-    """Cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
+    """Return the cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
-    third adds T, which costs n·k³ multiplications; error adds the standard error of m_j − c_j, which takes
-    rows to be independent (patches that overlap are not: there it is a lower bound).
+    third: add T, which costs n·k³ multiplications. error: add the standard error of m_j − c_j, which assumes that
+    rows are independent (overlapping patches are not: for them it is a lower bound).
     """
     n = len(Y)
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
@@ -77,7 +77,7 @@ def measure(
 
 
 def third_moments(z: Array, dphi: Array) -> Array:
-    """Σ φ′(z_j) z_i z_l for i ≤ l, (k, k(k + 1)/2), in float64: the products of two are symmetric."""
+    """Return Σ φ′(z_j) z_i z_l for i ≤ l, (k, k(k + 1)/2), float64; z_i z_l is symmetric in i and l."""
     k = z.shape[1]
     T = np.zeros((k, k * (k + 1) // 2))
     pairs = np.empty((min(SLICE, len(z)), T.shape[1]), z.dtype)
@@ -92,7 +92,7 @@ def third_moments(z: Array, dphi: Array) -> Array:
 
 
 def unfolded(T: Array) -> Array:
-    """(k, k(k + 1)/2) as (k, k, k), symmetric in its last two."""
+    """Return T (k, k(k + 1)/2) as (k, k, k), symmetric in its last two axes."""
     k = len(T)
     full = np.empty((k, k, k))
     i, j = np.triu_indices(k)

@@ -1,4 +1,4 @@
-"""From a source to the answer of solver=moments: covariance, projection, the climb, final order and signs."""
+"""solver=moments from a source to a solution: covariance, projection, the climb, final order and signs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def moments_fit(
 
 
 def facts(result: Maximum) -> Facts:
-    """What is stored of a run; relative_gradient is the angle still to go, in radians."""
+    """Return the facts that a run stores; relative_gradient is the largest angle of the next Newton step, radians."""
     return {
         "converged": result.converged,
         "relative_gradient": result.angle,

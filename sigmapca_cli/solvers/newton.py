@@ -17,7 +17,7 @@ from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
 from sigmapca_cli.solvers.inputs import checked_a, checked_rows, checked_start, in_order
 from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.parallel import fitting
+from sigmapca_cli.solvers.parallel import rows_per_block
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
 from sigmapca_cli.solvers.stage import Stage
@@ -25,12 +25,12 @@ from sigmapca_cli.solvers.stage import Stage
 Array = np.ndarray
 
 LEVELS = (25_000, 100_000)
-"""Rows of the first stages; the last stage takes all rows. A stage is skipped where it would save less than
-half."""
+"""Numbers of rows of the first stages; the last stage takes all rows. A stage that has more than half of all rows is
+skipped."""
 STAGE_LIMIT = 60
-"""Iterations that a subset of the rows is worth."""
+"""Largest number of iterations on a subset of the rows."""
 ESCAPES = 5
-"""Unstable stationary points that the solver leaves again before it gives up."""
+"""Number of unstable stationary points that the solver leaves before it gives up."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ def solve(
     adaptive = Adaptive.of(checked_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
     R = checked_start(start, rows.shape[1])
     with on_threads(threads):
-        return _solve(rows, R, score, adaptive, tol, max_iter, block or fitting(rows.shape[1]))
+        return _solve(rows, R, score, adaptive, tol, max_iter, block or rows_per_block(rows.shape[1]))
 
 
 def _solve(
@@ -162,12 +162,14 @@ def _solve(
     for count in counts:
         last = count == len(Y)
         stage = Stage(Y, count, score, adaptive, block, control.pairwise)
-        # a solution of a subset is only worth finding to its sampling error
+        # solving a subset more accurately than its sampling error does not pay
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
-        # pairwise steps that made do on a subset will do on more rows
-        control = Controller(not history or (stage.free and control.pairwise), last and len(counts) > 1)
-        # many components spend cheap pairwise steps by the dozen: each of their stages has its own count
-        spent = len(history) if stage.free else 0
+        # if pairwise steps were enough on a subset, they are enough on more rows
+        control = Controller(
+            not history or (stage.matrix_free and control.pairwise), last and len(counts) > 1
+        )
+        # with many components a stage takes dozens of cheap pairwise steps: each stage has its own count
+        spent = len(history) if stage.matrix_free else 0
         limit = max_iter if last else min(spent + STAGE_LIMIT, max_iter // 2)
         R, converged = _run(stage, R, target, limit, history, control)
     result = _result(stage, R, converged, tol, history)
@@ -184,13 +186,13 @@ def _run(
     history: list[tuple[int, int, float]],
     control: Controller,
 ) -> tuple[Array, bool]:
-    """Iterate on one stage; the best point seen, and whether it meets the tolerance."""
+    """Iterate on one stage; return the best rotation seen, and whether its residual meets the tolerance."""
     best, best_value, escapes = R, np.inf, 0 if control.last_stage else ESCAPES
     chosen, renewals = 0, escapes
     while True:
         iteration = len(history)
         point = stage.at(R)
-        if not control.kept and stage.adapt(R, point.sigma, iteration - chosen):
+        if not control.has_kept_jacobian and stage.remeasure(R, point.sigma, iteration - chosen):
             control.reset()
             best_value = np.inf
             point = stage.at(R)
@@ -198,8 +200,8 @@ def _run(
         history.append((iteration, stage.count, point.relative))
         if value < best_value:
             best, best_value = R, value
-        if value <= tol and renewals > 0 and stage.adapt(R, point.sigma, 1):
-            # what was chosen far from here, and then held to, is not what these components want
+        if value <= tol and renewals > 0 and stage.remeasure(R, point.sigma, 1):
+            # a, or the signs, were chosen far from this point and no longer fit these components
             renewals, chosen, best_value = renewals - 1, iteration, np.inf
             control.restart()
             continue
@@ -265,7 +267,10 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
 
 
 def _turning(turned: Array | float, order: Array) -> str:
-    """Which pair went round: the residual is no gradient, so a pair may have one of one sign at every angle."""
+    """Return a sentence on the pair that rotated by more than π in one direction; "" if there is none.
+
+    The residual is no gradient, so that the residual of a pair may have the same sign at every angle.
+    """
     if not isinstance(turned, np.ndarray) or np.abs(turned).max() < np.pi:
         return ""
     k = len(order)
@@ -273,6 +278,6 @@ def _turning(turned: Array | float, order: Array) -> str:
     pair = np.unravel_index(angle.argmax(), angle.shape)
     i, j = sorted(int(np.flatnonzero(order == column)[0]) + 1 for column in pair)
     return (
-        f"components {i} and {j} turned through {angle.max():.1f} rad in one direction: they may have no stationary "
+        f"components {i} and {j} rotated by {angle.max():.1f} rad in one direction: they may have no stationary "
         "angle; try another a or another k"
     )

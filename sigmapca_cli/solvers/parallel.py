@@ -1,4 +1,4 @@
-"""Sums over the rows of a matrix, block by block, on several threads: the same bits for any number of them."""
+"""Sums over the rows of a matrix, block by block, on several threads: the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sigmapca_cli.processes import available_threads, blas
 Array = np.ndarray
 
 BLOCK = 4096
-"""Rows whose arithmetic stays in the cache."""
+"""Number of rows of a block, up to 32 columns: its arrays stay in the cache."""
 ENTRIES = 1 << 16
-"""Entries of a block of wider rows."""
+"""Number of entries of a block of more columns."""
 TASK = 16
-"""Blocks that one thread adds up by itself. A fixed number, so that the order of the sum is fixed."""
+"""Number of blocks that one thread sums by itself. It is fixed, so that the order of the sum is fixed."""
 
 _pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
 
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Inside, `total` works on so many threads (None: as many as there are cores), each with products of its own."""
+    """Let `total` work on `count` threads inside the block (None: one per core); BLAS then uses one thread each."""
     count = count or available_threads()
     with blas(1):
         if count == 1:
@@ -39,37 +39,28 @@ def threads(count: int | None) -> Iterator[None]:
                 _pool.reset(token)
 
 
-def fitting(k: int) -> int:
-    """Rows of k columns a block, so that the few arrays of one block stay in the cache."""
+def rows_per_block(k: int) -> int:
+    """Return the number of rows of a block of k columns, so that the arrays of one block stay in the cache."""
     return BLOCK if k <= 32 else max(ENTRIES // k, 256)
 
 
 def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:
-    """Σ part(block of rows) in float64, each of its arrays for itself."""
+    """Return Σ part(block) over the blocks of the rows, in float64, for each array that `part` returns."""
     starts = range(0, len(rows), TASK * block)
 
-    def some(start: int) -> tuple[Array, ...]:
+    def sum_task(start: int) -> tuple[Array, ...]:
         stop = min(start + TASK * block, len(rows))
-        return added(part(rows[i : min(i + block, stop)]) for i in range(start, stop, block))
+        return sum_tuples(part(rows[i : min(i + block, stop)]) for i in range(start, stop, block))
 
     pool = _pool.get()
-    return added(map(some, starts) if pool is None else pool.map(some, starts))
+    return sum_tuples(map(sum_task, starts) if pool is None else pool.map(sum_task, starts))
 
 
-def added(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
-    """The sum of tuples of arrays, in float64, in their order."""
+def sum_tuples(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Return the sums of tuples of arrays, float64, added in the order given."""
     first = next(parts)
     sums = tuple(np.array(value, dtype=np.float64) for value in first)
     for values in parts:
         for so_far, value in zip(sums, values, strict=True):
             so_far += value
     return sums
-
-
-def spread(n: int, count: int, seed: int = 0) -> Array:
-    """Numbers of `count` of n rows, one from each of as many equal stretches, the same ones every time.
-
-    A fixed stride would lock onto the period of image rows (seen: residual 0.1 instead of 0.003 on all rows).
-    """
-    jitter = np.random.default_rng(seed).random(count)
-    return ((np.arange(count) + jitter) * (n / count)).astype(np.int64)

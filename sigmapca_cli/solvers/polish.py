@@ -1,12 +1,12 @@
-"""A last polish: W leaves the span of the leading eigenvectors for where the whole gradient vanishes.
+"""Polish: from the answer within the span of the leading eigenvectors to a stationary point of the whole gradient.
 
-The rotation solver answers within span(P) and in the limit of orthonormal W. The loss itself wants a little
-more: the part of E[x φ(z_j)] outside the span does not vanish, and WᵀW differs from I by about N_ij/σ_i².
-The gradient flow W′ = −G is followed to its end by implicit steps that grow as G falls: at first they follow
-the flow, so that what is reached is stable; at last they are Newton's (pseudo-transient continuation, Kelley and
-Keyes 1998).
-Each step solves its linear equations by GMRES on differences of the gradient, preconditioned in three blocks:
-rotations within the span, oblique changes within it, and turns of each column towards the eigenvectors outside.
+The rotation solver answers within span(P) and in the limit of orthonormal W. At that answer the gradient of the loss
+is not 0: the part of E[x φ(z_j)] outside the span does not vanish, and WᵀW differs from I by about N_ij/σ_i².
+The gradient flow W′ = −G is followed to its end by implicit steps that grow as G decreases. The first steps follow
+the flow, so that the end point is stable; the last ones are Newton steps (pseudo-transient continuation, Kelley and
+Keyes 1998). Each step solves its linear equations by GMRES on differences of the gradient, preconditioned in three
+blocks: rotations within the span, oblique changes within it, and rotations of each column towards the eigenvectors
+outside.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.solution import deviations
 from sigmapca_cli.solvers.newton import NewtonResult
-from sigmapca_cli.solvers.parallel import BLOCK, spread, threads, total
+from sigmapca_cli.solvers.parallel import BLOCK, threads, total
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
 LEVELS = (50_000, 200_000)
-"""Rows of the two stages: at 50,000 the answer is within 0.003 of that on all half million patches, at 200,000 within
-0.0005 (1 − |cos|)."""
+"""Numbers of rows of the two stages. At 50,000 rows 1 − |cos| to the answer on all half million patches is at most
+0.003, at 200,000 rows 0.0005."""
 LARGEST = 80_000_000
-"""Numbers held at most: 320 MB."""
+"""Largest number of entries of the rows that are held: 320 MB."""
 FIRST_TIME = 3.0
-"""Length of the first step, in units of the flow's own time."""
+"""Length Δt of the first step, in the unit of time of the flow W′ = −G/scale."""
 LATER_TIME = 30.0
-"""The same on more rows: what fewer rows gave is near."""
+"""The same in the second stage, which starts close to its answer."""
 LONGEST = 0.3
-"""Longest step of a column of unit norm."""
+"""Largest norm of the step of a column of unit norm."""
 KRYLOV = 25
-"""Products with the Jacobian a step at most; each is a pass over the rows."""
+"""Largest number of products with the Jacobian in a step; each is a pass over the rows."""
 FLOOR = 0.1
 """A curvature counts as at least this fraction of the sum of its absolute terms."""
 
 
 @dataclass
 class Gradient:
-    """E of one pass: G (p, k) tangent gradient and per column σ, m, c, E[zh], E[h′]."""
+    """Means over the rows from one pass: tangent gradient G (p, k), and per column, (k,): σ, m, c, E[zh], E[h′]."""
 
     G: Array
     sigma: Array
@@ -53,12 +55,12 @@ class Gradient:
 
     @property
     def scale(self) -> Array:
-        """σ_j²(|m_j| + |c_j|) per column: G over it is free of units, about the angle still to go, radians."""
+        """σ_j²(|m_j| + |c_j|), (k,): G divided by it has no unit; it is about the angle to the solution, radians."""
         return self.sigma**2 * (np.abs(self.m) + np.abs(self.c))
 
     @property
     def size(self) -> Array:
-        """‖G_j‖ over its scale, per column."""
+        """‖G_j‖ divided by the scale of the column, (k,)."""
         return np.linalg.norm(self.G, axis=0) / self.scale
 
 
@@ -67,7 +69,7 @@ def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
     """
-    sigma = np.sqrt(np.einsum("pk,pk->k", W, C @ W))
+    sigma = deviations(W, C)
     Wt, st, at, gram = (np.ascontiguousarray(v, X.dtype) for v in (W, sigma, a, W.T @ W))
 
     def part(x: Array) -> tuple[Array, ...]:
@@ -86,7 +88,10 @@ def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int
 
 
 class Preconditioner:
-    """(S/Δt + curvature)⁻¹ at one W, S the scale of each column: two unknowns a pair of columns, one an eigenvector."""
+    """(S/Δt + curvature)⁻¹ at one W, with S the scale of each column.
+
+    There are two unknowns per pair of columns, and one per column and eigenvector outside the span.
+    """
 
     def __init__(self, W: Array, g: Gradient, axes: tuple[Array, Array], time: float) -> None:
         values, self.vectors = axes
@@ -98,15 +103,15 @@ class Preconditioner:
         gain = g.m * variance / variance[:, None]
         self.own = gain - g.c + self.q + shift / variance[:, None]
         size = np.abs(gain) + np.abs(g.c) + self.q
-        self.determinant = at_least(self.own * self.own.T - self.q * self.q.T, FLOOR * size * size.T)
+        self.determinant = raise_to_floor(self.own * self.own.T - self.q * self.q.T, FLOOR * size * size.T)
         near, far = g.m * variance, np.outer(values, g.c)
-        self.outside = at_least(near - far + shift, FLOOR * (np.abs(near) + np.abs(far)))
+        self.outside = raise_to_floor(near - far + shift, FLOOR * (np.abs(near) + np.abs(far)))
 
     def __call__(self, V: Array) -> Array:
-        """The change of W (p, k) for which the gradient over its scale changes by about V (p, k).
+        """Return the change of W (p, k) that changes the gradient, divided by its scale, by about V (p, k).
 
-        Inside the span, ΔW = W·E: for each pair the two linear equations dM_ij = (α_ij + q_ij)·E_ij + q_ij·E_ji, and
-        (j, i), with M = WᵀG/σ_i². Outside each eigenvector of variance λ has its own, (m_j σ_j² − c_j λ).
+        Inside the span, ΔW = W·E: each pair has two linear equations, dM_ij = (α_ij + q_ij)·E_ij + q_ij·E_ji and the
+        same for (j, i), with M = WᵀG/σ_i². Outside, an eigenvector of variance λ has the curvature (m_j σ_j² − c_j λ).
         """
         G = V * self.g.scale
         G = G - self.W * np.einsum("pk,pk->k", self.W, G)
@@ -117,14 +122,14 @@ class Preconditioner:
         return self.W @ E + self.vectors @ (rest / self.outside)
 
 
-def at_least(value: Array, floor: Array) -> Array:
-    """The value with its sign kept and its size raised to the floor."""
+def raise_to_floor(value: Array, floor: Array) -> Array:
+    """Return the value with its sign and at least the absolute value `floor`."""
     return np.copysign(np.maximum(np.abs(value), floor), value)
 
 
 @dataclass
 class Stage:
-    """The equations on one number of rows."""
+    """The equations on one subset of the rows, X (n, p) centred."""
 
     X: Array
     C: Array
@@ -132,11 +137,11 @@ class Stage:
     derivative: str
 
     def at(self, W: Array) -> Gradient:
-        """The gradient at the columns of W, scaled to unit norm."""
+        """Return the gradient at W (p, k) with its columns scaled to unit norm."""
         return gradient(W / np.linalg.norm(W, axis=0), self.C, self.X, self.a, self.derivative)
 
     def change(self, W: Array, g: Gradient, axes: tuple[Array, Array], time: float) -> Array:
-        """ΔW of an implicit step of length `time`: (1/Δt + J)ΔW = −G/scale, to a tenth of its size."""
+        """Return ΔW (p, k) of an implicit step of length Δt = `time`: (1/Δt + J)ΔW = −G/scale, to 10 % residual."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
         base, shape, size = g.G / g.scale, W.shape, W.size
@@ -146,7 +151,7 @@ class Stage:
             V = v.reshape(shape)
             step = 1e-4 / max(float(np.abs(v).max()), 1e-300)
             difference = (self.at(W + step * V).G / g.scale - base) / step
-            # The gradient does not see the norm of a column; this keeps the equations regular in that direction.
+            # the gradient does not depend on the norm of a column; the second term keeps the equations regular there
             return (difference + W * np.einsum("pk,pk->k", W, V) + V / time).ravel()
 
         solution, _ = gmres(
@@ -161,10 +166,13 @@ class Stage:
         longest = float(np.linalg.norm(step, axis=0).max())
         return step * min(1.0, LONGEST / max(longest, 1e-300))
 
-    def follow(
+    def follow_flow(
         self, W: Array, axes: tuple[Array, Array], time: float, tol: float, most: int
     ) -> tuple[Array, list[float]]:
-        """The W of least gradient on the way, and the largest gradient of a column at every step."""
+        """Follow the flow from W for `most` steps at most.
+
+        Return the W of smallest gradient on the way, and at every step the largest gradient of a column.
+        """
         best, before = W, None
         record: list[float] = []
         for _ in range(most):
@@ -198,16 +206,15 @@ def polish(
     max_iter: int = 40,
     count: int | None = None,
 ) -> tuple[Array, dict[str, Any]]:
-    """Return W (p, k) after the polish, unit norm columns, and what it did.
+    """Return W (p, k) after the polish, unit norm columns, and facts: gradient before and after, |cos| to the start.
 
-    That is the size of the gradient before and after, and how far W went. At most 200,000 rows, drawn evenly, take
-    part: beyond the sampling error of those the answer is not better than the start. The best W seen is returned, so
-    a polish that does not converge does no harm; `polished` says whether it did. `count` threads, by default one a
-    core.
+    At most 200,000 rows take part, spaced evenly: differences below their sampling error are no improvement. The best
+    W seen is returned, so a polish that does not converge does no harm; the fact `polished` is whether it converged.
+    `count`: number of threads, by default one per core. Raise InputError if the nonlinearity has no polish.
     """
     if nonlinearity not in ("scaled_tanh", "tanh"):
         raise InputError(
-            f"solver.polish knows tanh and scaled_tanh, not {nonlinearity}; use solver.polish=false"
+            f"solver.polish=true works with tanh and scaled_tanh, not {nonlinearity}; set solver.polish=false"
         )
     a = result.a if nonlinearity == "scaled_tanh" else np.ones_like(result.a)
     start, axes = W, source.principal_axes()
@@ -216,7 +223,7 @@ def polish(
     for rows in stages(source):
         stage = Stage(sample(source, rows), C, a, derivative)
         with threads(count):
-            W, record = stage.follow(W, axes, FIRST_TIME if steps == 0 else LATER_TIME, tol, max_iter)
+            W, record = stage.follow_flow(W, axes, FIRST_TIME if steps == 0 else LATER_TIME, tol, max_iter)
         first = record[0] if steps == 0 and record else first
         last, steps = min(record, default=float("nan")), steps + len(record)
         if not last < tol:
@@ -231,14 +238,14 @@ def polish(
 
 
 def stages(source: Source) -> list[int]:
-    """Numbers of rows, rising; one where there are too few rows for two."""
+    """Return the numbers of rows of the stages, increasing; only one if there are too few rows for two."""
     most = min(source.n, LEVELS[-1], max(LARGEST // source.p, 1))
     return [rows for rows in LEVELS[:-1] if 2 * rows <= most] + [most]
 
 
 def sample(source: Source, count: int) -> Array:
-    """Centred rows (count, p), one from each of as many equal stretches."""
-    index = spread(source.n, count, seed=1) if count < source.n else np.arange(source.n)
+    """Return centred rows (count, p), one from each of `count` equal stretches of the source."""
+    index = one_per_stretch(source.n, count, seed=1) if count < source.n else np.arange(source.n)
     mean = np.asarray(source.covariance()[0], np.float32)
     X = np.empty((count, source.p), np.float32)
     for part in np.array_split(np.arange(count), max(1, count // 2048)):

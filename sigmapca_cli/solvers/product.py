@@ -1,7 +1,7 @@
 """J·θ at one rotation without J: a weighted product of the rotated rows instead of k weighted covariances.
 
-The full Jacobian of k components takes n·k³ multiplications and k⁴/4 numbers; its product with one θ takes 2·n·k² and
-two numbers an entry of Y, and is exact all the same.
+The full Jacobian of k components takes n·k³ multiplications and k⁴/4 numbers. Its product with one θ takes 2·n·k²
+multiplications and two numbers per entry of Y, and is exact too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Product:
         self.held[:, self.k :] *= signs.astype(Y.dtype)
 
     def _hold(self, M: Array, score: Score, a: Array, signs: Array) -> tuple[Array, Array]:
-        """Fill the held rows in place; Q_ij = E[z_i φ(z_j)] and T_jij = E[φ′(z_j) z_i z_j], each (k, k)."""
+        """Fill the held rows in place; return Q_ij = E[z_i φ(z_j)] and T_jij = E[φ′(z_j) z_i z_j], each (k, k)."""
         k = self.k
 
         def part(rows: Array) -> tuple[Array, ...]:
@@ -50,7 +50,7 @@ class Product:
         return Q, own
 
     def __call__(self, theta: Array) -> Array:
-        """Jθ (pairs,): dS = dA − dAᵀ, where the components move by dy = yθᵀ.
+        """Return Jθ (pairs,): dS = dA − dAᵀ, where the components change by dy = yθᵀ.
 
         dA_ij = (θN)_ij/σ_i² − 2A_ij(θC)_ii/σ_i² + E[z_i φ′(z_j) dy_j]/σ_i + (Q_ij − T_jij)(θC)_jj/(σ_i σ_j).
         """

@@ -1,4 +1,5 @@
-"""From a source to the answer of solver=newton: covariance, projection, Newton steps, final order and signs."""
+"""solver=newton from a source to a solution: covariance, projection on the leading eigenvectors, Newton steps, final
+order and signs."""
 
 from __future__ import annotations
 
@@ -8,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.parallel import spread
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.spacing import one_per_stretch
 from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
 
 Array = np.ndarray
 Facts = dict[str, Any]
 
 LARGEST_ROWS = 2_000_000
-"""Rows projected at most: 256 MB at k = 32."""
+"""Largest number of rows that are projected: 256 MB at k = 32."""
 
 log = logging.getLogger("sigmapca")
 
@@ -95,7 +96,7 @@ def newton_fit(
 
 
 def nearest_rotation(P: Array, W: Array) -> Array:
-    """The orthogonal R (k, k) for which P·R is nearest to the filters W (p, k), each taken to unit norm."""
+    """Return the orthogonal R (k, k) for which P·R is nearest to the filters W (p, k), each scaled to unit norm."""
     W = W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(np.float64).tiny)
     U, _, Vt = np.linalg.svd(P.T @ W)
     return U @ Vt
@@ -109,14 +110,14 @@ def lica_fit(
     threads: int | None = None,
     clip: float | None = None,
 ) -> tuple[Solution, Facts]:
-    """Linear ICA: whitening by linear PCA, and a rotation V of unit-variance components by the same solver.
+    """Solve linear ICA: whitening by linear PCA, then a rotation V of unit-variance components by the same solver.
 
-    σ = 1 for every component, so variance no longer helps to tell them apart. The score is tanh with the sign of each
+    σ = 1 for every component, so variance no longer distinguishes them. The score is tanh with the sign of each
     component's m − c: the stationary points are those of FastICA's symmetric iteration with the log cosh
     contrast.
     """
     P, Y, C, notes = project(source, k, clip)
-    sigma = np.sqrt(np.einsum("pk,pk->k", P, C @ P))
+    sigma = deviations(P, C)
     result = solve(
         (Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads
     )
@@ -124,10 +125,10 @@ def lica_fit(
 
 
 def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Array, list[str]]:
-    """(P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), what to tell the user).
+    """Return P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), and sentences for the user.
 
-    With clip, P, the mean and Y are those of rows whose norm is drawn in to that quantile of the norms; C is that of
-    the rows as they are.
+    clip: P, the mean and Y are those of rows clipped at this quantile of their norms; C is that of the unclipped
+    rows. Raise InputError if k is out of range or above the rank.
     """
     mean, C = source.covariance()
     if not 1 <= k <= len(C):
@@ -142,14 +143,16 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
         index = np.arange(source.n)
         Y = np.concatenate([block @ single - shift for block in source.blocks()])
     else:
-        index = spread(source.n, LARGEST_ROWS)
+        index = one_per_stretch(source.n, LARGEST_ROWS)
         Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
         notes.append(
-            f"solved on {LARGEST_ROWS} of {source.n} rows, drawn evenly; covariance and sigma are those of all rows"
+            f"solved on {LARGEST_ROWS} of {source.n} rows, spaced evenly; covariance and sigma are those of all rows"
         )
     if drawn is not None:
         Y = (Y * drawn.factor[index, None] - (drawn.mean - mean) @ P).astype(Y.dtype)
-        notes.append(f"the norms of {drawn.count} of {source.n} rows were drawn in (solver.clip={clip:g})")
+        notes.append(
+            f"{drawn.count} of {source.n} rows were clipped to a smaller norm (solver.clip={clip:g})"
+        )
     return P, Y, C, notes
 
 

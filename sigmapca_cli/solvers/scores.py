@@ -21,13 +21,16 @@ ASYMMETRIC_SCALE = 1.6
 
 
 def cube(z: Array, a: Array) -> tuple[Array, Array]:
-    """φ = z³, φ′ = 3z²: the limit of 3a²φ for h = a·tanh(z/a) as a → ∞; a factor moves no root."""
+    """Return φ = z³, φ′ = 3z²: the limit of 3a²φ for h = a·tanh(z/a) as a → ∞; a factor does not change the roots."""
     square = z * z
     return z * square, 3 * square
 
 
 def scaled_tanh(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = a·tanh(z/a), true derivative: φ = (z − h)(1 − t²), φ′ = (1 − t²)·t·(3t − 2z/a), t = tanh(z/a)."""
+    """Return φ and φ′ for h = a·tanh(z/a), true derivative.
+
+    φ = (z − h)(1 − t²), φ′ = (1 − t²)·t·(3t − 2z/a), t = tanh(z/a).
+    """
     if np.isinf(a).all():
         return cube(z, a)
     u = z / a
@@ -44,46 +47,46 @@ def scaled_tanh(z: Array, a: Array) -> tuple[Array, Array]:
 
 
 def scaled_tanh_one(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = a·tanh(z/a), h′ := 1: φ = z − h, φ′ = t²."""
+    """Return φ and φ′ for h = a·tanh(z/a), h′ := 1: φ = z − h, φ′ = t²."""
     t = np.tanh(z / a)
     return z - a * t, t * t
 
 
 def tanh(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = tanh(z), true derivative; a is ignored."""
+    """Return φ and φ′ for h = tanh(z), true derivative; a is ignored."""
     return scaled_tanh(z, np.ones_like(a))
 
 
 def tanh_one(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = tanh(z), h′ := 1; a is ignored."""
+    """Return φ and φ′ for h = tanh(z), h′ := 1; a is ignored."""
     return scaled_tanh_one(z, np.ones_like(a))
 
 
 def hard_tanh_one(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = clip(z, −a, a), h′ := 1: φ = z − h, φ′ = 1 where |z| > a."""
+    """Return φ and φ′ for h = clip(z, −a, a), h′ := 1: φ = z − h, φ′ = 1 where |z| > a."""
     return z - np.clip(z, -a, a), (np.abs(z) > a).astype(z.dtype)
 
 
 def asymmetric(z: Array, a: Array, c: float = ASYMMETRIC_SCALE) -> tuple[Array, Array]:
-    """h = c·tanh(z), true derivative: φ = (z − ct)·c(1 − t²)."""
+    """Return φ and φ′ for h = c·tanh(z), true derivative: φ = (z − ct)·c(1 − t²)."""
     t = np.tanh(z)
     s = 1 - t * t
     return (z - c * t) * (c * s), c * s * (1 - c * s - 2 * t * (z - c * t))
 
 
 def asymmetric_one(z: Array, a: Array, c: float = ASYMMETRIC_SCALE) -> tuple[Array, Array]:
-    """h = c·tanh(z), h′ := 1: φ = z − ct, φ′ = 1 − c(1 − t²)."""
+    """Return φ and φ′ for h = c·tanh(z), h′ := 1: φ = z − ct, φ′ = 1 − c(1 − t²)."""
     t = np.tanh(z)
     return z - c * t, 1 - c + c * t * t
 
 
 def identity(z: Array, a: Array) -> tuple[Array, Array]:
-    """h = z: φ = 0; every rotation is stationary, as for the linear autoencoder."""
+    """Return φ and φ′ for h = z, both 0: every rotation is stationary, as for the linear autoencoder."""
     return np.zeros_like(z), np.zeros_like(z)
 
 
 def logcosh(z: Array, a: Array) -> tuple[Array, Array]:
-    """The score of FastICA's log cosh contrast, g = tanh(z), g′ = 1 − t² (Hyvärinen 1999); a is ignored."""
+    """Return the score of FastICA's log cosh contrast, g = tanh(z), g′ = 1 − t² (Hyvärinen 1999); a is ignored."""
     t = np.tanh(z)
     return t, 1 - t * t
 
@@ -103,9 +106,9 @@ SCORES: dict[tuple[str, str], Score] = {
 
 
 def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
-    """Return the score of a nonlinearity; that of `asymmetric` has the scale c where one is given.
+    """Return the score of a nonlinearity; c is the scale of `asymmetric`.
 
-    Raise InputError if φ vanishes everywhere (hard tanh, sign) or is not smooth enough.
+    Raise InputError if φ is 0 everywhere (hard tanh with its true derivative, sign) or is not smooth enough.
     """
     try:
         score = SCORES[nonlinearity, derivative]
@@ -114,5 +117,5 @@ def lookup(nonlinearity: str, derivative: str, c: float | None = None) -> Score:
         known = ", ".join(f"{name}/{kind}" for name, kind in SCORES)
         raise InputError(
             f"solver newton has no score for nonlinearity={nonlinearity} with derivative={derivative};"
-            f" choose one of {known}, or train with an optimizer"
+            f" choose one of {known}, or train with solver=stochastic"
         ) from None

@@ -1,4 +1,4 @@
-"""One number of rows, and what is measured on them at a rotation: residual, curvature, Jacobian."""
+"""A subset of the rows, and the residual, curvature and Jacobian on them at a rotation."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ import numpy as np
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
-from sigmapca_cli.solvers.krylov import Free
+from sigmapca_cli.solvers.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.moments import Moments, measure
-from sigmapca_cli.solvers.parallel import spread, total
+from sigmapca_cli.solvers.parallel import total
 from sigmapca_cli.solvers.product import Product
 from sigmapca_cli.solvers.scores import Score
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
 JACOBIAN_ROWS = 100_000
-"""Rows that the Jacobian is first averaged over; four times as many whenever its steps stop contracting the
+"""Number of rows that the Jacobian is first averaged over; it is multiplied by four when the steps stop reducing the
 residual."""
 PRODUCT_ROWS = 25_000
-"""The same where J is only multiplied with: rows are gone through once a product."""
+"""The same if only products with J are computed: each product is a pass over these rows."""
 
 
-def many(k: int) -> bool:
-    """Whether k components have too many pairs to hold J."""
+def too_many_pairs(k: int) -> bool:
+    """Return whether k components have too many pairs to hold J."""
     return k * (k - 1) // 2 > steps.LARGEST_EIGEN
 
 
 @dataclass(frozen=True)
 class Point:
-    """One candidate: the residual and curvature of the rotation R on the rows of a stage."""
+    """Residual and curvature at the rotation R on the rows of a stage."""
 
     R: Array
     sigma: Array
@@ -62,18 +63,18 @@ class Rows:
 
     @classmethod
     def spaced(cls, Y: Array, count: int, block: int) -> Rows:
-        """count rows of Y, one from each of count equal stretches, the same ones every time."""
+        """Take `count` rows of Y, one from each of `count` equal stretches; the same rows on every call."""
         n = len(Y)
         if count < n:
-            Y = Y[spread(n, count)]
+            Y = Y[one_per_stretch(n, count)]
         (C,) = total(lambda rows: (rows.T @ rows,), Y, block)
         return cls(Y, C / len(Y))
 
 
 class Stage:
-    """One number of rows, solved to one tolerance.
+    """A subset of `count` rows, on which the equations are solved to one tolerance.
 
-    independent: whether pairwise steps have done so far, so that a J of few rows will do.
+    independent: whether pairwise steps were enough so far; then a J of few rows is enough too.
     """
 
     def __init__(
@@ -81,13 +82,15 @@ class Stage:
     ) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.rows = Rows.spaced(Y, count, block)
-        self.support = self._support(min(PRODUCT_ROWS if self.free and independent else JACOBIAN_ROWS, count))
+        self.support = self._support(
+            min(PRODUCT_ROWS if self.matrix_free and independent else JACOBIAN_ROWS, count)
+        )
 
     def _support(self, count: int) -> Rows:
         return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
 
     def at(self, R: Array, rows: Rows | None = None, third: bool = False) -> Point:
-        """Residual and curvature at R on the rows given (default: all of the stage)."""
+        """Return residual and curvature at R on `rows` (default: all rows of the stage)."""
         rows = rows or self.rows
         C = R.T @ rows.C @ R
         sigma = np.sqrt(np.diag(C))
@@ -97,39 +100,39 @@ class Stage:
         return Point(R, sigma, C, jac.residual(moments, sigma), H, K, moments)
 
     @property
-    def free(self) -> bool:
+    def matrix_free(self) -> bool:
         """Whether there are too many pairs to hold J."""
-        return many(self.rows.Y.shape[1])
+        return too_many_pairs(self.rows.Y.shape[1])
 
-    def system(self, point: Point) -> steps.Dense | Free:
-        """J at the point, averaged over the supporting rows: whole, or as a product where pairs are many."""
+    def system(self, point: Point) -> steps.DenseJacobian | MatrixFreeJacobian:
+        """Return J at the point, averaged over the supporting rows: as a matrix, or by products if pairs are many."""
         D = steps.preconditioner(point.H, point.K)
-        if self.free:
+        if self.matrix_free:
             rows, adaptive = self.support, self.adaptive
             product = Product(rows.Y, rows.C, point.R, self.score, adaptive.a, adaptive.signs, self.block)
-            return Free(product, np.sqrt(D))
+            return MatrixFreeJacobian(product, np.sqrt(D))
         there = self.at(point.R, self.support, third=True)
-        return steps.Dense(jac.jacobian(there.moments, there.sigma, there.C), D)
+        return steps.DenseJacobian(jac.jacobian(there.moments, there.sigma, there.C), D)
 
     def unstable(self, point: Point) -> Array | None:
-        """A direction that leaves this stationary point, if it is unstable."""
+        """Return a direction along which the flow leaves this stationary point; None if the point is stable."""
         if len(point.H) < 2:
             return None
-        # a subset, solved loosely, shows strong instability only
+        # a subset, solved to a loose tolerance, shows only strong instability
         bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
         return self.system(point).unstable(bound)
 
-    def widen(self) -> bool:
-        """Average the Jacobian over four times as many rows from now on; False if all that may be are in use.
+    def add_rows(self) -> bool:
+        """Average the Jacobian over four times as many rows from now on; return False if the limit is reached.
 
-        Where it is only multiplied with, each step goes through the rows forty times: more of them than
-        JACOBIAN_ROWS took minutes a step on image patches, and converged no sooner.
+        If only products with J are computed, each step passes over the rows forty times. More than JACOBIAN_ROWS of
+        them took minutes per step on image patches, and the solver converged no sooner.
         """
-        if len(self.support.Y) >= (min(self.count, JACOBIAN_ROWS) if self.free else self.count):
+        if len(self.support.Y) >= (min(self.count, JACOBIAN_ROWS) if self.matrix_free else self.count):
             return False
         self.support = self._support(4 * len(self.support.Y))
         return True
 
-    def adapt(self, R: Array, sigma: Array, iteration: int) -> bool:
-        """Re-measure a, or the signs, at R."""
+    def remeasure(self, R: Array, sigma: Array, iteration: int) -> bool:
+        """Measure a, or the signs, again at R; return True if one of them changed."""
         return self.adaptive.update(self.support.Y, R / sigma, self.score, iteration)

@@ -17,58 +17,60 @@ TRUST = 0.3
 """Largest angle of a full step far from the solution, radians; halved while successive steps oppose each
 other."""
 LEAST_TRUST = 0.02
+"""Smallest value of that bound, radians."""
 RELATIVE_FLOOR = 0.05
-"""A pair's curvature counts as at least this fraction of its scale: near-Gaussian pairs must not take wild
+"""A pair's curvature counts as at least this fraction of its scale, so that nearly Gaussian pairs take no large
 steps."""
 EIGEN_FLOOR = 0.02
 """The same for the eigenvalues of the preconditioned Jacobian."""
 UNSTABLE = 0.05
-"""A stationary point is called unstable where an eigenvalue of D^−½JD^−½ has a real part below minus this."""
+"""A stationary point is unstable if an eigenvalue of D^−½JD^−½ has a real part below minus this."""
 LARGEST_EIGEN = 800
-"""Pairs up to which the whole Jacobian and its eigenvalues are affordable (k = 40); beyond, see krylov.py."""
+"""Largest number of pairs for which the whole Jacobian and its eigenvalues are computed (k = 40); for more, see
+krylov.py."""
 
 
 def preconditioner(H: Array, K: Array) -> Array:
-    """D = max(|H|, 0.05·K) on pairs i < j: |H|, so that an unstable pair is left rather than approached."""
+    """Return D = max(|H|, 0.05·K) on pairs i < j; with |H|, steps lead away from an unstable pair."""
     return np.maximum(pack(np.maximum(np.abs(H), RELATIVE_FLOOR * K)), np.finfo(np.float64).tiny)
 
 
 def pairwise_step(S: Array, D: Array) -> Array:
-    """θ = −S/D clipped: what Newton's method gives if no pair acted on another."""
+    """Return θ = −S/D, clipped: the Newton step if pairs did not act on each other."""
     return np.clip(-S / D, -PAIR_CLIP, PAIR_CLIP)
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseJacobian:
     """The whole Jacobian J on pairs i < j, and its preconditioner D."""
 
     J: Array
     D: Array
 
     def newton(self, S: Array) -> Array:
-        """θ = −J⁻¹S, unlimited; converges quadratically, but to unstable solutions as well."""
+        """Return θ = −J⁻¹S, unlimited; it converges quadratically, but to unstable solutions too."""
         try:
             return np.linalg.solve(self.J, -S)
         except np.linalg.LinAlgError:
             return np.full(len(S), np.inf)
 
-    def both(self, S: Array) -> tuple[Array, Callable[[], Array]]:
-        """Newton's step, and the guarded one where it is wanted."""
+    def newton_and_guarded(self, S: Array) -> tuple[Array, Callable[[], Array]]:
+        """Return the Newton step, and a function that computes the guarded step."""
         return self.newton(S), lambda: self.guarded(S)
 
     def guarded(self, S: Array) -> Array:
-        """The guarded step alone."""
+        """Return the guarded step alone."""
         return guarded_step(self.J, S, self.D)
 
-    def corrected(self, change: Array, theta: Array) -> Dense:
-        """J + (ΔS − Jθ)θᵀ/‖θ‖²: the least change of J that explains what the last step did to S (Broyden 1965)."""
+    def corrected(self, change: Array, theta: Array) -> DenseJacobian:
+        """Return J + (ΔS − Jθ)θᵀ/‖θ‖²: the smallest change of J that maps the last step θ to ΔS (Broyden 1965)."""
         J = self.J + np.outer(change - self.J @ theta, theta) / max(float(theta @ theta), 1e-300)
         return replace(self, J=J)
 
     def unstable(self, bound: float) -> Array | None:
-        """Return the direction in which the flow θ' = −S leaves this stationary point fastest, or None if it is stable.
+        """Return the direction along which the flow θ' = −S leaves this stationary point fastest, largest entry 1.
 
-        Its largest entry is 1.
+        Return None if the point is stable.
         """
         root = np.sqrt(self.D)
         eigenvalues, vectors = np.linalg.eig(self.J / np.outer(root, root))
@@ -80,11 +82,11 @@ class Dense:
 
 
 def guarded_step(J: Array, S: Array, D: Array) -> Array:
-    """θ = −B⁻¹S, where B is J made positive; S on pairs i < j.
+    """Return θ = −B⁻¹S, where B is J made positive; S on pairs i < j.
 
-    With J̃ = D^−½ J D^−½ = A + skew part and A = V diag(λ) Vᵀ: λ becomes max(|λ|, floor). The flow θ' = −S
-    leaves a direction of negative λ, so does this step (as in saddle-free Newton, Dauphin et al. 2014); where
-    all λ exceed the floor it is Newton's step.
+    With J̃ = D^−½ J D^−½ = A + skew part and A = V diag(λ) Vᵀ: λ becomes max(|λ|, floor). Along a direction of
+    negative λ the flow θ' = −S leads away, and so does this step (as in saddle-free Newton, Dauphin et al. 2014). If
+    all λ exceed the floor, it is the Newton step.
     """
     root = np.sqrt(D)
     B = J / np.outer(root, root)
@@ -92,12 +94,12 @@ def guarded_step(J: Array, S: Array, D: Array) -> Array:
 
 
 def limited(theta: Array, angle: float) -> Array:
-    """θ scaled so that no entry exceeds the angle."""
+    """Return θ scaled so that no entry exceeds the angle, radians."""
     return theta * (angle / max(float(np.abs(theta).max(initial=0.0)), angle))
 
 
 def positive(B: Array) -> Array:
-    """B with the eigenvalues of its symmetric part replaced by their absolute values, or the floor."""
+    """Return B with each eigenvalue λ of its symmetric part replaced by max(|λ|, EIGEN_FLOOR)."""
     symmetric = (B + B.T) / 2
     eigenvalues, vectors = np.linalg.eigh(symmetric)
     change = np.maximum(np.abs(eigenvalues), EIGEN_FLOOR) - eigenvalues
@@ -105,7 +107,7 @@ def positive(B: Array) -> Array:
 
 
 def rotate(R: Array, theta: Array) -> Array:
-    """Return R·expm(θᵀ), θ antisymmetric: to first order y_i gains θ_ij·y_j. It is orthonormal to rounding error."""
+    """Return R·expm(θᵀ), θ antisymmetric: to first order y_i gains θ_ij·y_j. It is orthogonal to rounding error."""
     # iK is Hermitian for an antisymmetric K, so that exp(K) = V·diag(e^−iλ)·Vᴴ is orthogonal to rounding error.
     values, V = np.linalg.eigh(1j * unpack(theta, len(R)).T)
     return R @ np.real((V * np.exp(-1j * values)) @ V.conj().T)

@@ -1,6 +1,6 @@
-"""The same as `fourth`, for more components than a tensor of fourth cumulants is worth: always through the rows.
+"""The same as `fourth` for more components, where the tensor of fourth cumulants would be too large.
 
-A gradient takes 2·n·k² multiplications, as does the product of the Hessian with one direction.
+Each gradient, and each product of the Hessian with one direction, is a pass over the rows of 2·n·k² multiplications.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from sigmapca_cli.solvers.fourth import Point
 from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.parallel import fitting, spread, total
+from sigmapca_cli.solvers.parallel import rows_per_block, total
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -26,19 +27,19 @@ class Streamed:
 
     @classmethod
     def of(cls, Y: Array, count: int | None = None) -> Streamed:
-        """All rows, or one from each of `count` equal stretches, the same ones every time."""
+        """Take all rows, or one from each of `count` equal stretches; the same rows on every call."""
         if count is not None and count < len(Y):
-            Y = Y[spread(len(Y), count)]
-        (C,) = total(lambda rows: (rows.T @ rows,), Y, fitting(Y.shape[1]))
+            Y = Y[one_per_stretch(len(Y), count)]
+        (C,) = total(lambda rows: (rows.T @ rows,), Y, rows_per_block(Y.shape[1]))
         return cls(Y, C / len(Y))
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.Y)
 
     def at(self, R: Array) -> Point:
-        """Second moments and the cumulants of the gradient at R: as `Fourth.at`."""
+        """Return the second moments at R and the cumulants that the gradient needs, as `Fourth.at`."""
         C = R.T @ self.C @ R
         sigma = np.sqrt(np.diag(C))
         M = np.ascontiguousarray(R / sigma, self.Y.dtype)
@@ -47,12 +48,13 @@ class Streamed:
             z = rows @ M
             return (z.T @ (z * z * z),)
 
-        (third,) = total(part, self.Y, fitting(len(R)))
+        (third,) = total(part, self.Y, rows_per_block(len(R)))
         cross = third / len(self.Y) * np.outer(sigma, sigma**3) - 3 * C * np.diag(C)
         return Point(R, C, cross)
 
     def product(self, point: Point, G: Array, s: Array, lam: float) -> Callable[[Array], Array]:
-        """θ ↦ Hθ on pairs i < j, H the Hessian of F at the point: `contrast.blocks`, without the blocks."""
+        """Return the function θ ↦ Hθ on pairs i < j, H the Hessian of F at the point, without the blocks of
+        `contrast.blocks`."""
         C, k = point.C, len(point.R)
         sigma, symmetric = point.sigma, (G + G.T) / 2
         M = np.ascontiguousarray(point.R / sigma, self.Y.dtype)
@@ -65,7 +67,7 @@ class Streamed:
                 z = rows @ M
                 return (z.T @ (z * z * (z @ moves)),)
 
-            (fourth,) = total(part, self.Y, fitting(k))
+            (fourth,) = total(part, self.Y, rows_per_block(k))
             CA = C @ A
             own = np.diag(CA)  # E[y_j d_j] for d = yA
             shared = fourth / len(self.Y) * np.outer(sigma, sigma**2) - np.diag(C) * CA - 2 * C * own

@@ -1,4 +1,4 @@
-"""Where x comes from: one module a kind of data (`config.KINDS`); each is imported only when it is used."""
+"""The data x: one module per kind of data (`config.KINDS`); each is imported only when it is used."""
 
 from difflib import get_close_matches
 from importlib import import_module
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def build(data_cfg: DataConfig) -> "Source":
-    """The source that a `data` group describes (see `config.DataConfig`); InputError when unknown."""
+    """Return the source that a `data` group describes (see `config.DataConfig`); raise InputError if it is unknown."""
     name = data_cfg.name
     if name not in KINDS:
         near = get_close_matches(str(name), KINDS, n=1)

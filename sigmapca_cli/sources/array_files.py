@@ -1,4 +1,4 @@
-"""Reading a matrix from a file of any common format, recognised by its first bytes; nothing is unpickled."""
+"""Readers of a matrix from a file of any common format, recognised by its first bytes; nothing is unpickled."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ PICKLED = "holds Python objects (pickled), which are never loaded: save a plain 
 
 @contextmanager
 def _numpy(path: Path) -> Iterator[None]:
-    """As `damaged`; objects have a word of their own, because such a file is whole."""
+    """Guard like `damaged`, with another message for Python objects, because such a file is not damaged."""
     with damaged(path):
         try:
             yield
@@ -34,13 +34,13 @@ def _numpy(path: Path) -> Iterator[None]:
 
 
 def read_npy(path: Path, cfg: DataConfig) -> Table:
-    """A memory map of the file: nothing is read yet."""
+    """Return a memory map of the file: nothing is read yet."""
     with _numpy(path):
         return Table(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def read_npz(path: Path, cfg: DataConfig) -> Table:
-    """One array of numpy's archive, with the names beside it; or the matrix that scipy.sparse keeps in one."""
+    """Return one array of an .npz archive, with column names from another; or the matrix of a scipy.sparse archive."""
     with _numpy(path), np.load(path, allow_pickle=False) as archive:
         _refuse_workbook(path, archive.zip.namelist())
         sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.zip.infolist()}
@@ -49,8 +49,8 @@ def read_npz(path: Path, cfg: DataConfig) -> Table:
         name = pick(path, _matrices(archive) if cfg.key is None else list(archive.files), cfg.key, "key")
         need_memory(sizes[name], path, "save it as .npy or .h5, which are read from disk")
         found = archive[name]
-        if not isinstance(found, np.ndarray):  # numpy hands over what is no array as bytes
-            raise InputError(f"{path}: {name!r} is no array: write it with numpy.savez")
+        if not isinstance(found, np.ndarray):  # numpy returns other members of the archive as bytes
+            raise InputError(f"{path}: {name!r} is not an array: write it with numpy.savez")
         width = found.shape[1] if found.ndim == 2 else -1
         words = {
             other: archive[other]
@@ -61,7 +61,7 @@ def read_npz(path: Path, cfg: DataConfig) -> Table:
 
 
 def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
-    """(shape, kind of type) of an array in an archive, without reading it."""
+    """Return (shape, kind of type) of an array in an archive, without reading its values."""
     with archive.zip.open(name if name in archive.zip.namelist() else f"{name}.npy") as file:
         version = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
@@ -70,7 +70,7 @@ def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
 
 
 def _matrices(archive: Any) -> list[str]:
-    """The two-dimensional arrays; all where there is none, or one cannot be told."""
+    """Return the names of the two-dimensional arrays; of all arrays if there is none or a header is unreadable."""
     try:
         found = [name for name in archive.files if len(_header(archive, name)[0]) == 2]
     except ValueError:
@@ -79,7 +79,7 @@ def _matrices(archive: Any) -> list[str]:
 
 
 def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
-    """The one array of as many strings as there are columns: their names."""
+    """Return the names of the columns: the only array of `width` strings; None if there is none or several."""
     fitting = [value for value in words.values() if value.shape == (width,)]
     if len(fitting) != 1:
         return None
@@ -87,22 +87,22 @@ def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
 
 
 def _sparse(path: Path, shape: Any) -> NDArray:
-    """A matrix of scipy.sparse.save_npz, with its zeros."""
+    """Return the matrix of scipy.sparse.save_npz as a dense array."""
     from scipy import sparse
 
-    advice = "it is sparse, and its components need all its zeros: save a part of it"
+    advice = "it is sparse, and PCA needs the dense matrix: save a part of it"
     need_memory(float(np.prod(np.asarray(shape, dtype=float))) * 8, path, advice)
     return sparse.load_npz(path).toarray()
 
 
 def _refuse_workbook(path: Path, members: list[str]) -> None:
-    """Spreadsheets are zip archives too."""
+    """Raise InputError for a spreadsheet, which is a zip archive too."""
     if any(name.startswith("xl/") for name in members) or "mimetype" in members:
         raise InputError(f"{path} is a spreadsheet: save the sheet as CSV (UTF-8), or by pandas as Parquet")
 
 
 def read_mat(path: Path, cfg: DataConfig) -> Table:
-    """One matrix of a MATLAB 5 file; a cell array of as many strings as it has columns holds their names."""
+    """Return one matrix of a MATLAB 5 file; a cell array of one string per column gives the names."""
     from scipy.io import loadmat, whosmat
 
     with damaged(path, "save it again (MATLAB 5 format)"):
@@ -119,7 +119,7 @@ def read_mat(path: Path, cfg: DataConfig) -> Table:
     }
     names = [name for name, value in found.items() if np.ndim(value) == 2 and name not in cells]
     if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
-        names = wide  # beside numbers and vectors, which are matrices to MATLAB
+        names = wide  # in MATLAB numbers and vectors are matrices too
     value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
     if hasattr(value, "toarray"):
         need_memory(np.prod(value.shape) * 8.0, path, "it is sparse: save a part of it")
@@ -130,7 +130,7 @@ def read_mat(path: Path, cfg: DataConfig) -> Table:
 
 
 def read_safetensors(path: Path, cfg: DataConfig) -> Table:
-    """One tensor of a file of several."""
+    """Return one tensor of a safetensors file."""
     try:
         from safetensors import safe_open
     except ImportError:
@@ -172,7 +172,7 @@ REFUSED = (
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether a file starts as HDF5 does."""
+    """Return whether a file begins with the signature of HDF5."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -180,12 +180,12 @@ def is_hdf5(path: Path) -> bool:
 
 
 def is_zarr(folder: Path) -> bool:
-    """Whether a folder is a Zarr store, of either version."""
+    """Return whether a folder is a Zarr store, of version 2 or 3."""
     return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def read_matrix(path: Path, cfg: DataConfig) -> Table:
-    """The matrix in a file, not yet checked, with the columns that `cfg` asks for and the names the file has."""
+    """Return the matrix in a file, not yet checked, with the columns that `cfg` selects and their names."""
     if path.is_dir():
         if is_zarr(path):
             raise InputError(f"{path} is a Zarr store: save the array as .npy, .h5 or netCDF")
@@ -205,7 +205,7 @@ def read_matrix(path: Path, cfg: DataConfig) -> Table:
 
 
 def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
-    """Who reads a file that begins with `head`."""
+    """Return the reader of a file that begins with the bytes `head`."""
     for signature, reader in SIGNATURES:
         if head.startswith(signature):
             return reader
@@ -223,7 +223,7 @@ def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
 
 
 def select(table: Table, cfg: DataConfig, path: Path) -> Table:
-    """The columns that are asked for, of a table that was read whole or not at all yet."""
+    """Return the table with the columns that `cfg` selects; its values may not be read yet."""
     fields = table.data.dtype.names
     if fields:
         return without_counter(_records(table.data, cfg, path), cfg, path)
@@ -244,7 +244,7 @@ def select(table: Table, cfg: DataConfig, path: Path) -> Table:
 
 
 def _records(data: NDArray, cfg: DataConfig, path: Path) -> Table:
-    """Records with named fields, as `frame.to_records()` makes them, as columns."""
+    """Return records with named fields, such as those of `frame.to_records()`, as columns."""
     names = list(data.dtype.names or ())
     keep = [names[i] for i in chosen(names, len(names), cfg, path)]
     bad: list[tuple[str | int, str, str]] = [

@@ -16,6 +16,7 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.several import files_of, stacked
+from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.sources.table import Table
 from sigmapca_cli.untrusted_files import damaged
@@ -27,7 +28,7 @@ WIDEST_ONE_PASS = 2048
 
 
 def check_matrix(data: Any, where: str) -> None:
-    """Type, dimensions and size, before any value is read."""
+    """Check type, dimensions and size before any value is read; raise InputError if they are unusable."""
     dtype = data.dtype
     if dtype.kind == "c":
         raise InputError(f"{where} is complex ({dtype}): give real numbers, for example its absolute value")
@@ -43,7 +44,7 @@ def check_matrix(data: Any, where: str) -> None:
 
 
 def plain(data: NDArray) -> NDArray:
-    """C order, native bytes, writable layout or not, no negative strides; small types kept as they are."""
+    """Return the array in C order and native byte order; bool becomes uint8, float16 becomes float32."""
     dtype = data.dtype.newbyteorder("=")
     if dtype.kind == "b":
         dtype = np.dtype(np.uint8)
@@ -53,17 +54,17 @@ def plain(data: NDArray) -> NDArray:
 
 
 def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
-    """Rows start … stop of a matrix, or of its transpose, whatever kind of array it is."""
+    """Return a function (start, stop) that reads these rows of a matrix of any array type, or of its transpose."""
     if transpose:
         return lambda start, stop: np.asarray(data[:, start:stop]).T
     return lambda start, stop: np.asarray(data[start:stop])
 
 
 def usable(data: Any, transpose: bool, columns: Index | None = None) -> NDArray | RowFile:
-    """The matrix in a form whose rows are quick to gather: in memory, or one after the other in a file.
+    """Return the matrix in a form whose rows are fast to gather: in memory, or row by row in a file.
 
-    Small data are read into memory in a plain layout. Large data stay where they are when rows lie in one piece;
-    otherwise (Fortran order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
+    Small data are read into memory. Large data stay in their file if each row is contiguous; otherwise (Fortran
+    order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
     """
     if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
         whole = np.asarray(data[...])
@@ -78,7 +79,7 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> NDArray 
 
 
 def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
-    """The rows one after the other in a scratch file."""
+    """Return the matrix converted to a scratch file, row by row."""
     rows, columns = data.shape[::-1] if transpose else data.shape
     columns = columns if chosen is None else len(chosen)
     read = block_reader(data, transpose)
@@ -108,7 +109,7 @@ class ArraySource(Source):
         place: Callable[[int, int], str] | None = None,
         least: int = 2,
     ) -> None:
-        """`place` says in words where the value of a row and column stands in the file; `least` rows are needed."""
+        """`place`: (row, column) to words that locate the value in its file; `least`: smallest number of rows."""
         self.name, self._where, self._data, self._place = name, where, data, place
         self._part = range(len(data))[half_of(len(data), half)]
         if len(self._part) < least:
@@ -119,11 +120,11 @@ class ArraySource(Source):
         self._standardise(options, self._fingerprint())
 
     def _fingerprint(self) -> bytes:
-        """SHA-256 of the values; of 64 rows for large data, whose mean and variance are hashed as well."""
+        """Return SHA-256 of the values; for large data of 64 rows only, because mean and variance are hashed too."""
         geometry = repr((self._data.shape, self._data.dtype.str, self._part)).encode()
         if isinstance(self._data, np.ndarray):
             return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
-        index = np.unique(np.linspace(0, self.n - 1, 64).astype(np.int64))
+        index = evenly_spaced(self.n, 64)
         return hashlib.sha256(geometry + self._gather(index).tobytes()).digest()
 
     def _gather(self, index: Index) -> NDArray:
@@ -145,7 +146,7 @@ class ArraySource(Source):
             start += len(block)
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
-        """Names the first NaN or infinity and counts them all."""
+        """Raise InputError with the place of the first NaN or infinity and the number of all."""
         count, rows, first, advice = 0, 0, "", ""
         for begin in range(start, self.n, size):
             block = self._gather_slice(begin, min(begin + size, self.n))
@@ -160,10 +161,12 @@ class ArraySource(Source):
             count += len(bad)
             rows += len(np.unique(bad[:, 0]))
         more = f" ({count} such values in {rows} row{'s' * (rows > 1)})" if count > 1 else ""
-        raise InputError(f"{self._where}: {first}{more}: remove or impute them{advice}")
+        raise InputError(
+            f"{self._where}: {first}{more}: remove or replace {'them' if count > 1 else 'it'}{advice}"
+        )
 
     def _raw_moments(self, diagonal: bool) -> Moments:
-        """One pass over the data gives mean and covariance together, unless p is very large."""
+        """Return the moments; one pass computes mean and covariance together, unless p is very large."""
         if self._moments is None:
             together = self.p <= WIDEST_ONE_PASS or not diagonal
             blocks = self._checked_blocks(self._block_size())
@@ -176,12 +179,12 @@ class ArraySource(Source):
 
 
 def in_array(row: int, column: int) -> str:
-    """Where a value stands in an array."""
+    """Return words for the place of a value in an array."""
     return f"at row {row}, column {column}, counted from 0"
 
 
 def in_table(table: Table, kept: Index | None) -> Callable[[int, int], str] | None:
-    """Where a value stands in a table: by line and name where it has them."""
+    """Return a function (row, column) to words for the place of a value in a table; None without names and lines."""
     if table.names is None and table.line_of is None:
         return None
 
@@ -212,7 +215,7 @@ def build(cfg: DataConfig) -> Source:
 
 
 def table_source(table: Table, cfg: DataConfig, where: str) -> ArraySource:
-    """A table whose data are usable already as a source: missing values and outliers seen to, names kept."""
+    """Return a table as a source, after missing values and outliers are treated; names are kept."""
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
         logger.warning("%s", note)
@@ -230,7 +233,7 @@ def table_source(table: Table, cfg: DataConfig, where: str) -> ArraySource:
 
 
 def row_words(table: Table, kept: Index | None, part: slice) -> Callable[[int], str]:
-    """What a row of the source is called in its file."""
+    """Return a function from a row of the source to its name in the file, such as "line 7"."""
     first, step = part.start or 0, part.step or 1
 
     def words(row: int) -> str:
@@ -242,13 +245,13 @@ def row_words(table: Table, kept: Index | None, part: slice) -> Callable[[int], 
 
 
 def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
-    """The tables of one or several files, one below the other, in a form whose rows are quick to gather."""
+    """Return the tables of one or several files, one below the other, in a form whose rows are fast to gather."""
     tables = [read_one(path, cfg) for path in paths]
     return tables[0] if len(tables) == 1 else stacked(tables, paths)
 
 
 def read_one(path: Path, cfg: DataConfig) -> Table:
-    """One file, checked."""
+    """Return the checked table of one file."""
     table = read_matrix(path, cfg)
     check_matrix(table.data, str(path))
     if cfg.transpose and table.columns is not None:
@@ -258,6 +261,6 @@ def read_one(path: Path, cfg: DataConfig) -> Table:
     with damaged(path):
         table.data = usable(table.data, cfg.transpose, table.columns)
     if cfg.transpose:
-        # What labelled the rows of the file names the features now.
+        # The row labels of the file are now the names of the features.
         table.names, table.labels, table.line_of = table.labels, table.names, None
     return table

@@ -1,4 +1,4 @@
-"""Parquet and Feather, by pyarrow: columns with names and types, and what pandas noted about its index."""
+"""Readers of Parquet and Feather, by pyarrow: columns with names and types, and the index that pandas stored."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
 from sigmapca_cli.untrusted_files import damaged, need_memory
 
-INDEX = "__index_level_"  # what pandas calls an index without a name
+INDEX = "__index_level_"  # pandas' name of an index without a name
 
 
 def _pyarrow(path: Path, kind: str) -> Any:
@@ -23,7 +23,7 @@ def _pyarrow(path: Path, kind: str) -> Any:
 
 
 def read_parquet(path: Path, cfg: DataConfig) -> Table:
-    """The numeric columns that are asked for; only those are read."""
+    """Return the selected numeric columns of a Parquet file; only those are read."""
     _pyarrow(path, "Parquet")
     import pyarrow.parquet as parquet
 
@@ -37,7 +37,7 @@ def read_parquet(path: Path, cfg: DataConfig) -> Table:
 
 
 def read_feather(path: Path, cfg: DataConfig) -> Table:
-    """Feather, which is Arrow's own file format."""
+    """Return the selected numeric columns of a Feather (Arrow) file."""
     pyarrow = _pyarrow(path, "Feather")
     from pyarrow import feather
 
@@ -53,14 +53,14 @@ def read_feather(path: Path, cfg: DataConfig) -> Table:
 
 
 def index_columns(schema: Any) -> list[str]:
-    """The columns that pandas' metadata call the index, and those that are named as one."""
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    named = [name for name in told if isinstance(name, str)]
+    """Return the columns that pandas' metadata or their names declare as the index."""
+    declared = (schema.pandas_metadata or {}).get("index_columns", [])
+    named = [name for name in declared if isinstance(name, str)]
     return [name for name in schema.names if name in named or name.startswith(INDEX)]
 
 
 def _keep(path: Path, schema: Any, cfg: DataConfig) -> tuple[list[int], list[str], list[str]]:
-    """(columns to read, sentences about the others, the index's columns), with a refusal of what holds no numbers."""
+    """Return (columns to read, notes on left-out ones, index columns); raise InputError for columns without numbers."""
     import pyarrow.types as types
 
     names = schema.names

@@ -1,25 +1,28 @@
-"""The columns of a table, one by one: what kind of numbers, where they lie, how heavy their tails are."""
+"""Facts about each column of a table: kind of numbers, location, scale, kurtosis."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-FEW_VALUES = 10
+FEW_VALUES = 10  # a column with at most so many distinct values may hold classes
 RISING = "rising whole numbers"
 
 
 def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """E[(x − m)⁴]/σ⁴ − 3 of each column; 0 for constant ones."""
+    """Return E[z⁴] − 3 of each column of x (n, p), z = (x − mean)/σ; 0 for a column without variance.
+
+    Standardised first: fourth powers of small units would underflow.
+    """
     centred = x - x.mean(axis=0)
-    variance = (centred**2).mean(axis=0)
-    fourth = (centred**4).mean(axis=0)
-    varying = variance > 0
-    return np.where(varying, fourth / np.where(varying, variance, 1.0) ** 2 - 3.0, 0.0)
+    sigma = centred.std(axis=0)
+    varying = sigma > 0
+    z = centred / np.where(varying, sigma, 1.0)
+    return np.where(varying, np.mean(z**4, axis=0) - 3.0, 0.0)
 
 
 def kind_of(values: NDArray[np.float64]) -> str:
-    """constant, whole numbers (with how many, where they are few), or numbers."""
+    """Return the kind of a column: constant, whole numbers (with their number if they are few), or numbers."""
     if np.ptp(values) == 0:
         return "constant"
     if not (values == np.rint(values)).all():
@@ -31,19 +34,19 @@ def kind_of(values: NDArray[np.float64]) -> str:
 
 
 def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
-    """Columns of a few whole numbers among columns of other numbers: classes, perhaps."""
+    """Return the columns with few distinct whole numbers, which may be classes, if most columns are other numbers."""
     few = [column["name"] for column in columns if column["kind"][0].isdigit()]
     others = sum(column["kind"] == "numbers" for column in columns)
     return few if few and others > len(columns) / 2 else []
 
 
 def maybe_index(columns: list[dict[str, Any]]) -> list[str]:
-    """Columns that rise from row to row: they may count or date the rows."""
+    """Return the columns that increase from row to row: they may number or date the rows."""
     return [column["name"] for column in columns if column["kind"] == RISING]
 
 
 def column_facts(source: Any, raw: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """One row a column, from rows (m, p) before standardisation: of at most 50,000 of them for large data."""
+    """Return one dictionary per column, from rows (m, p) before standardisation."""
     names = source.names or [f"feature {i}" for i in range(source.p)]
     kurtosis, std = excess_kurtosis(raw), raw.std(axis=0)
     low, high = raw.min(axis=0), raw.max(axis=0)

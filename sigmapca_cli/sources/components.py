@@ -1,4 +1,4 @@
-"""How many components: a number, a share of the variance, or by a criterion that weighs them against the noise."""
+"""The number of components: a number, a fraction of the variance, or a model selection criterion."""
 
 from math import lgamma, log, pi
 from typing import Any
@@ -13,10 +13,10 @@ WORDS = ("auto", "all", "mdl", "mle")
 
 
 def count_of(k: Any, values: NDArray[Any], n: int) -> int:
-    """The number of components that `k` means for eigenvalues (p,), decreasing, of the covariance of n rows.
+    """Return the number of components that `k` means, for eigenvalues (p,), decreasing, of the covariance of n rows.
 
-    A whole number is itself. A share between 0 and 1: the fewest components that explain more than it, as in
-    scikit-learn. "all": the numerical rank. "auto": 32, or the rank where that is less. "mdl", "mle": see below.
+    A whole number means itself. A fraction between 0 and 1: the fewest components that explain more variance, as in
+    scikit-learn. "all": the numerical rank. "auto": 32, or the rank if it is smaller. "mdl": `by_mdl`; "mle": `by_mle`.
     """
     if isinstance(k, int):
         return k
@@ -31,7 +31,7 @@ def count_of(k: Any, values: NDArray[Any], n: int) -> int:
 
 
 def by_share(values: Array, share: float) -> int:
-    """The fewest leading components with more than this share of the total variance."""
+    """Return the smallest number of leading components with more than this share of the total variance."""
     positive = np.maximum(values, 0.0)
     total = positive.sum()
     if total <= 0:
@@ -40,10 +40,10 @@ def by_share(values: Array, share: float) -> int:
 
 
 def at_a_gap(values: Array, k: int, n: int) -> int:
-    """The least number from k on after which the eigenvalues (p,) fall by more than chance; the rank where none does.
+    """Return the smallest number ≥ k after which the eigenvalues (p,) drop by more than chance; else the rank.
 
-    Directions of one variance are not told apart by it: a k that cuts through them keeps some, by chance. Two
-    eigenvalues of n Gaussian rows differ by chance by about 2 standard errors of a log variance, 2√(4/n).
+    If k cuts through directions of equal variance, chance decides which of them are kept. By chance, two eigenvalues
+    of n Gaussian rows differ by about 2 standard errors of a log variance, 2√(4/n).
     """
     rank = max(1, min(rank_of(values), n - 1))
     logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
@@ -54,7 +54,7 @@ def at_a_gap(values: Array, k: int, n: int) -> int:
 
 
 def by_mdl(values: Array, n: int) -> int:
-    """The least description length of k components above white noise, for real Gaussian data; at least 1.
+    """Return the k ≥ 1 of minimum description length, for k components and white noise, real Gaussian data.
 
     MDL(k) = −(n/2)(p − k) log(G/A) + (1/4) k (2p − k + 1) log n, with G and A the geometric and arithmetic mean of the
     p − k smallest eigenvalues. Source: Wax and Kailath (1985), the free parameters counted for real data.
@@ -71,9 +71,9 @@ def by_mdl(values: Array, n: int) -> int:
 
 
 def by_mle(values: Array, n: int) -> int:
-    """The most probable dimension of probabilistic PCA, by Minka's approximation to its evidence; 1 … p − 1.
+    """Return the most probable dimension of probabilistic PCA, 1 … p − 1, by Minka's approximation of the evidence.
 
-    Source: Minka (2000), eqs 30–31, as scikit-learn's PCA(n_components="mle") has it, with thresholds that scale with
+    Source: Minka (2000), eqs 30–31, as in scikit-learn's PCA(n_components="mle"), but with thresholds that scale with
     the data.
     """
     p = len(values)
@@ -85,7 +85,7 @@ def by_mle(values: Array, n: int) -> int:
 
 
 def _evidence(values: Array, k: int, n: int) -> float:
-    """Log evidence of k components, up to a constant."""
+    """Return the log evidence of k components, up to a constant."""
     p = len(values)
     if values[k - 1] < 1e-15:
         return -np.inf
@@ -104,7 +104,7 @@ def _evidence(values: Array, k: int, n: int) -> float:
 
 
 def by_broken_stick(values: Array) -> int:
-    """How many leading components exceed the pieces of a stick broken at random: b_i = (1/p) Σ_{j ≥ i} 1/j."""
+    """Return the number of leading components above the broken-stick model, b_i = (1/p) Σ_{j ≥ i} 1/j."""
     p, total = len(values), values.sum()
     if total <= 0:
         return 0

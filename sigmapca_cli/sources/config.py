@@ -65,7 +65,7 @@ def usual_standardise(name: str) -> str | None:
     return KINDS[name].standardise if name in KINDS else "none"
 
 
-# Fields that are younger than some stored configurations, with the values that change nothing; `recognise` has none.
+# Fields that some older stored configurations lack, with the value that keeps the old behaviour; `recognise` has none.
 YOUNGER_DATA: dict[str, Any] = {
     "columns": None,
     "drop": None,
@@ -78,7 +78,7 @@ YOUNGER_DATA: dict[str, Any] = {
     "whiten_rank": None,
     "centre": True,
 }
-# Field: (least allowed, most allowed). Optional fields may also be null.
+# Field: (smallest, largest allowed value). Optional fields may also be null.
 RANGES: dict[str, tuple[float, float]] = {
     "n": (2, math.inf),
     "seed": (0, 2**32 - 1),
@@ -100,7 +100,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass
 class DataConfig:
-    """Where x comes from. `name` picks the kind of source; each kind uses the fields its comment names."""
+    """The data x. `name` is the kind of source; the comment of a field names the kinds that use it."""
 
     name: str = "natural"
     path: Any = None  # cifar10, cifar100, mnist, images, array, signals (WAV): file or folder; array: several
@@ -155,8 +155,8 @@ class DataConfig:
         "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
     )
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
-    # Whether a file's own words about its content count: index columns, headers of numbers, fill values, the
-    # orientation and pages of pictures. False: every value as it lies.
+    # Whether to interpret what a file says about its content: index columns, headers of numbers, fill values,
+    # orientation and pages of pictures. False: take every value as stored.
     recognise: bool = True
 
     def __post_init__(self) -> None:
@@ -181,22 +181,22 @@ class DataConfig:
 
 
 def as_stored(data: dict[str, Any]) -> dict[str, Any]:
-    """The data group of a stored configuration; one from before `recognise` goes on to be read as it was."""
+    """Return the data group of a stored configuration; one without `recognise` (older) is read as it was then."""
     return {"recognise": False, **data} if "name" in data else data
 
 
 def name_list(key: str, value: Any) -> list[str | int] | None:
-    """Columns as a list, whether one name or several were given."""
+    """Return columns as a list, from one name or several; raise InputError for anything else."""
     if value is None:
         return None
-    found = list(value) if isinstance(value, list | tuple) else [value]
-    if not found or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
+    columns = list(value) if isinstance(value, list | tuple) else [value]
+    if not columns or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in columns):
         raise InputError(f"data.{key}={value}: give names, as in data.{key}=[height,weight]")
-    return found
+    return columns
 
 
 def _path(kind: str, given: Any) -> Any:
-    """A path as text, or for a matrix a list of them."""
+    """Return a path as text, or for data=array a list of paths."""
     if isinstance(given, list | tuple):
         if kind != "array" or not given or not all(isinstance(one, str) for one in given):
             raise InputError(f"data.path={list(given)}: give one path; only data=array takes a list of files")
@@ -207,7 +207,7 @@ def _path(kind: str, given: Any) -> Any:
 
 
 def _delimiter(given: str | None) -> str | None:
-    """The character meant, where a shell makes it hard to type."""
+    """Return the delimiter as a character, also if it is given as a word such as tab."""
     meant = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}.get(
         given or "", given
     )

@@ -1,4 +1,4 @@
-"""What a data file or folder holds: shapes, statistics, kurtosis, and which a suits it."""
+"""Description of a data file or folder: shapes, statistics, kurtosis, and a suitable a."""
 
 import logging
 import shlex
@@ -26,13 +26,14 @@ from sigmapca_cli.sources.several import files_of, parts_of
 from sigmapca_cli.sources.statistics import rank_of
 from sigmapca_cli.sources.table import WordColumns, hydra_quoted, override
 
-SAMPLE = 50_000
-# Larger covariances take minutes: only feature statistics are given then.
-WIDEST = 2048
+SAMPLE = 50_000  # rows for statistics that need a sample
+WIDEST = (
+    2048  # features; for more the covariance takes minutes, and only statistics of the features are given
+)
 
 
 def kind_of_path(path: str) -> str:
-    """As `guess_kind`, of what may also be a pattern."""
+    """Return the kind of source that reads a path or a pattern of files, as `guess_kind`."""
     place = Path(path).expanduser()
     if not place.exists() and len(files_of(path)) > 0:
         return "array"
@@ -40,7 +41,7 @@ def kind_of_path(path: str) -> str:
 
 
 def guess_kind(path: Path) -> str:
-    """The kind of source that reads a path, by names and first bytes."""
+    """Return the kind of source that reads a path, by names and first bytes."""
     if path.is_dir():
         return _guess_folder(path)
     if path.suffix.lower() in SUFFIXES:
@@ -69,24 +70,26 @@ def _guess_folder(folder: Path) -> str:
         return "images"
     if parts_of(folder) != [folder] or is_zarr(folder):
         return "array"
-    raise InputError(f"{folder} holds no data that is known (images, WAV, CIFAR, MNIST): check the path")
+    raise InputError(
+        f"{folder} holds no data of a known kind (images, WAV, CIFAR, MNIST, tables): check the path"
+    )
 
 
 def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
-    """Least, quartiles and greatest."""
+    """Return minimum, quartiles and maximum."""
     names = ("min", "25%", "median", "75%", "max")
     return dict(zip(names, (float(v) for v in np.quantile(values, [0, 0.25, 0.5, 0.75, 1])), strict=True))
 
 
 def advise(kurtosis: NDArray[np.float64], n: int) -> str:
-    """Which a suits components of this kurtosis: above 1 for heavy tails, below 1 for light ones.
+    """Return words for a suitable a, from the kurtosis of components: above 1 for heavy tails, below 1 for light ones.
 
-    A Gaussian's sample kurtosis has standard error √(24/n): values within three of those say nothing.
+    The sample kurtosis of a Gaussian has standard error √(24/n): values within three of them do not count.
     """
     doubt = 3 * np.sqrt(24 / n)
     heavy, light = int((kurtosis > doubt).sum()), int((kurtosis < -doubt).sum())
     if heavy == light == 0:
-        return "no component's kurtosis differs from a Gaussian's: components of equal variance cannot be told apart"
+        return "every component has the kurtosis of a Gaussian: components of equal variance cannot be identified"
     if heavy and light and min(heavy, light) > 0.2 * (heavy + light):
         return f"{heavy} components super-Gaussian, {light} sub-Gaussian: a=auto"
     if heavy > light:
@@ -95,7 +98,7 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> str:
 
 
 def _sample(source: Source) -> NDArray[np.int64]:
-    """Rows that stand for all."""
+    """Return the rows of a random sample, or all rows if they are few."""
     index = np.arange(source.n)
     if source.n > SAMPLE:
         index = np.sort(np.random.default_rng(0).choice(source.n, SAMPLE, replace=False))
@@ -103,7 +106,10 @@ def _sample(source: Source) -> NDArray[np.int64]:
 
 
 def summary(source: Source) -> dict[str, Any]:
-    """Shapes, moments, rank, kurtosis, columns, outliers and advice; by at most 50,000 rows where it says so."""
+    """Return shapes, moments, rank, kurtosis, columns, outliers and advice.
+
+    Kurtosis and column statistics are from a sample of 50,000 rows if there are more.
+    """
     facts: dict[str, Any] = {
         "kind": source.name,
         "samples": source.n,
@@ -147,7 +153,7 @@ def summary(source: Source) -> dict[str, Any]:
 
 
 def choices_of_k(values: NDArray[np.float64], n: int) -> dict[str, Any]:
-    """How many components, by several rules; and the eigenvalues (p,) themselves."""
+    """Return the number of components by several rules, and the eigenvalues (p,)."""
     shares = {f"{100 * share:g} %": by_share(values, share) for share in (0.9, 0.95, 0.99)}
     rules = {"mdl": count_of("mdl", values, n), "mle": count_of("mle", values, n)}
     return {
@@ -159,7 +165,7 @@ def choices_of_k(values: NDArray[np.float64], n: int) -> dict[str, Any]:
 
 
 def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]) -> str | None:
-    """The command that trains on these data with `options`; k and a by the facts of the data as it reads them."""
+    """Return the command that trains on these data with `options`; k and a are from `better`, the repaired data."""
     if "components" not in better:
         return None
     defaults = {"standardise": usual_standardise(options["name"]), "mix": not Path(path).is_dir()}
@@ -172,30 +178,30 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
         return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
     k = better["rank"]
     if facts.get("sample_rate") is None:
-        # Not in the midst of directions of one variance, of which chance would choose.
-        found = np.array(better["components"]["eigenvalues"])
-        k = at_a_gap(found, better["components"]["95 %"], facts["samples"])
+        # k must not cut through directions of equal variance: chance would choose among them.
+        eigenvalues = np.array(better["components"]["eigenvalues"])
+        k = at_a_gap(eigenvalues, better["components"]["95 %"], facts["samples"])
     return f"sigmapca train {' '.join(words)} k={k} {f'{a} solver=newton' if a else 'model=pca_svd'}"
 
 
 def quoted_path(path: str) -> str:
-    """data.path=FILE as a shell and Hydra take it."""
+    """Return data.path=FILE, quoted for the shell and for Hydra."""
     plain = all(c.isalnum() or c in "_-./~" for c in path)
     return f"data.path={path}" if plain else shlex.quote(f"data.path={hydra_quoted(path)}")
 
 
 def describe(path: str | Path, **options: Any) -> dict[str, Any]:
-    """Facts about a file, a folder or a pattern of any known format; `options` are fields of the data group.
+    """Return facts about a file, a folder or a pattern of any known format; `options`: fields of the data group.
 
-    Columns that hold no numbers are passed over and named, missing values are counted and filled by the mean, so that
-    there is a page for every table.
+    Columns without numbers are left out and listed; missing values are counted and replaced by the mean. So every
+    table has a description.
     """
     kind = options.pop("name", None) or kind_of_path(str(path))
     place = Path(path).expanduser()
     if kind == "mnist" and place.is_dir() and "split" not in options:
         options["split"] = "train" if any(p.name.startswith("train") for p in place.iterdir()) else "test"
     if kind == "signals":
-        # The channels as they were recorded. A folder of sounds is mixed for a person who trains on it by default.
+        # Describe the channels as recorded: by default, training mixes a folder of sounds.
         options = {"mix": False, **options}
     source, left_out = lenient(DataConfig(name=kind, path=str(path), **options))
     facts = summary(source)
@@ -206,7 +212,7 @@ def describe(path: str | Path, **options: Any) -> dict[str, Any]:
     options |= remedies(facts)
     better = facts
     if options.get("clip") or (options["name"] == "array" and facts.get("scales")):
-        with quiet():  # all that is said again
+        with silence_warnings():  # the same warnings were logged above
             better = summary(lenient(DataConfig(path=str(path), **options))[0])
         facts["components_then"] = better.get("components")
     facts["command"] = command(facts, better, str(path), options)
@@ -214,8 +220,8 @@ def describe(path: str | Path, **options: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """No warnings meanwhile."""
+def silence_warnings() -> Iterator[None]:
+    """Disable the logger inside the block."""
     logger = logging.getLogger("sigmapca")
     before, logger.disabled = logger.disabled, True
     try:
@@ -225,19 +231,19 @@ def quiet() -> Iterator[None]:
 
 
 def remedies(facts: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the data group that the page advises."""
-    found: dict[str, Any] = {}
+    """Return the fields of the data group that treat missing values, different scales and outliers."""
+    options: dict[str, Any] = {}
     if facts.get("missing_values"):
-        found["missing"] = "drop" if facts["missing_rows"] < 0.05 * facts["samples"] else "mean"
+        options["missing"] = "drop" if facts["missing_rows"] < 0.05 * facts["samples"] else "mean"
     if facts.get("scales"):
-        found["standardise"] = "feature"
+        options["standardise"] = "feature"
     if facts.get("outliers") and facts["kind"] == "array":
-        found["clip"] = 0.001
-    return found
+        options["clip"] = 0.001
+    return options
 
 
 def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
-    """The source of a table, without the columns that hold no numbers; and those, with what they hold."""
+    """Return the source of a table without its columns of words, and these columns with what they hold."""
     left_out: dict[str | int, str] = {}
     if cfg.name == "array" and cfg.missing == "refuse":
         cfg.missing = "mean"

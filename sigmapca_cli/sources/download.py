@@ -1,4 +1,4 @@
-"""Fetching the public data sets: resumed when cut off, checked against a known sum, moved whole."""
+"""Download of the public data sets: resumable, verified by a checksum, and moved into place in one step."""
 
 import hashlib
 import http.client
@@ -43,7 +43,7 @@ DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 class _Interrupted(Exception):
-    """The connection ended early or stalled; what came is kept and the rest asked for again."""
+    """The connection ended early or stalled; the received part is kept and the rest requested again."""
 
 
 def file_md5(path: Path) -> str:
@@ -52,7 +52,7 @@ def file_md5(path: Path) -> str:
 
 
 def _receive(url: str, part: Path, timeout: float, progress: Progress | None) -> None:
-    """Append what is missing to `part`, from its present length on where the server can."""
+    """Append the missing bytes to `part`; start again if the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -70,11 +70,11 @@ def _receive(url: str, part: Path, timeout: float, progress: Progress | None) ->
             if total is not None and have < total:
                 raise _Interrupted(f"it ended after {have} of {total} bytes")
     except urllib.error.HTTPError as error:
-        if error.code == 416:  # nothing beyond what is there: the checksum decides
+        if error.code == 416:  # the part is complete already: the checksum decides
             return
         if error.code < 500 and error.code != 429:
             raise RunFailed(
-                f"{url}: the server answers {error.code} {error.reason}: give data.path="
+                f"{url}: the server answers {error.code} {error.reason}: download it yourself and give data.path="
             ) from None
         raise _Interrupted(f"the server answers {error.code}") from None
     except (OSError, http.client.HTTPException) as error:  # refused, reset, timed out, cut off
@@ -101,14 +101,14 @@ def download(
     timeout: float = 30.0,
     attempts: int = 5,
 ) -> Path:
-    """Fetch `url` to `target` unless that exists; the MD5 sum must be `md5`.
+    """Download `url` to `target` unless `target` exists, and verify its MD5 sum; return `target`.
 
-    Interrupted downloads leave NAME.part, which the next call resumes. A wrong sum removes only that part,
-    after one fresh start when it had been resumed; files that were there before are never touched.
-    Errors: RunFailed with one line.
+    An interrupted download leaves NAME.part, which the next call resumes. If the sum of a resumed file is wrong, the
+    download starts once more from the beginning; if it is wrong again, the part is removed. Existing files never
+    change. Raise RunFailed if the download fails, InputError for an address that is not http or https.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: only http and https addresses are downloaded")
+        raise InputError(f"{url}: the address must begin with http:// or https://")
     part = target.with_name(target.name + ".part")
     with made_once(target) as ours:
         if not ours:
@@ -123,7 +123,7 @@ def download(
                 found = file_md5(part)
             if found != md5:
                 part.unlink()
-                raise RunFailed(f"{url}: MD5 sum {found} where {md5} is due: try again, or another mirror")
+                raise RunFailed(f"{url}: MD5 sum is {found}, must be {md5}: try again, or use another mirror")
             replace_whole(part, target)
         except OSError as error:
             raise RunFailed(f"{target} cannot be written ({error.strerror or error})") from None
@@ -133,7 +133,7 @@ def download(
 def fetch_dataset(
     dataset: str, root: Path, progress: Progress | None = None, timeout: float = 30.0, attempts: int = 5
 ) -> Path:
-    """Download a data set below `root`; the path to read it from. $SIGMAPCA_MIRROR replaces the address."""
+    """Download a data set into `root`; return the path to read it from. $SIGMAPCA_MIRROR replaces the address."""
     if dataset not in DATASETS:
         raise InputError(f"{dataset} cannot be downloaded: choose one of {', '.join(DATASETS)}")
     base, folder, files = DATASETS[dataset]

@@ -1,4 +1,4 @@
-"""Making a file once, whole, though many processes want it at the same moment."""
+"""Creation of a file exactly once, in one step, even if many processes need it at the same time."""
 
 import json
 import os
@@ -15,13 +15,13 @@ POLL_SECONDS = 0.05
 
 
 def _locks(target: Path) -> list[Path]:
-    """Lock files of a target, lowest number first; the highest one counts."""
+    """Return the lock files of a target, lowest number first; only the one of highest number is valid."""
     found = target.parent.glob(f".{target.name}.lock.*")
     return sorted(found, key=lambda path: int(path.suffix[1:]))
 
 
 def _owner_is_dead(lock: Path) -> bool:
-    """True only when the owner ran on this host and is gone; unreadable or foreign owners count as alive."""
+    """Return True only if the owner ran on this host and has ended; an unreadable or remote owner counts as alive."""
     try:
         owner = json.loads(lock.read_text())
         here = owner["host"] == socket.gethostname()
@@ -31,7 +31,7 @@ def _owner_is_dead(lock: Path) -> bool:
 
 
 def _try_lock(target: Path) -> Path | None:
-    """Create the next lock file, when there is none or the last owner is dead. O_EXCL: one winner."""
+    """Create the next lock file if there is none or the last owner is dead; return None if another process has it."""
     locks = _locks(target)
     if locks and not _owner_is_dead(locks[-1]):
         return None
@@ -41,7 +41,7 @@ def _try_lock(target: Path) -> Path | None:
     pid = os.getpid()
     aside.write_text(json.dumps({"pid": pid, "host": socket.gethostname(), "started": process_start(pid)}))
     try:
-        # A hard link appears whole and fails where the name exists: a reader never sees an empty lock.
+        # A hard link appears with its content and fails if the name exists: no reader sees an empty lock.
         os.link(aside, lock)
     except FileExistsError:
         return None
@@ -52,10 +52,10 @@ def _try_lock(target: Path) -> Path | None:
 
 @contextmanager
 def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
-    """Yield True to the one process that must make `target`, False to those that find it made.
+    """Yield True in the one process that must create `target`, False in the others, once it exists.
 
-    Others wait while the maker lives; when it dies without success, one of them takes over. RunFailed when
-    `wait_seconds` pass, or the folder cannot be written to.
+    The others wait while the creating process lives; if it dies, one of them takes over. Raise RunFailed after
+    `wait_seconds`, or if the folder is not writable.
     """
     deadline = time.monotonic() + wait_seconds
     lock = None
@@ -66,13 +66,17 @@ def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
             if lock is not None:
                 break
             if time.monotonic() > deadline:
-                raise RunFailed(f"{_locks(target)[-1]} is held by another process: remove it if that is gone")
+                raise RunFailed(
+                    f"{_locks(target)[-1]} is held by another process: remove this file if that process has ended"
+                )
             time.sleep(POLL_SECONDS)
     except PermissionError as error:
         where = f"{target.parent} cannot be written to ({error.strerror})"
-        raise RunFailed(f"{where}: set SIGMAPCA_DATA, or write elsewhere") from None
+        raise RunFailed(
+            f"{where}: set SIGMAPCA_DATA to another folder, or give another output path"
+        ) from None
     try:
-        # Between the look and the lock another process may have finished.
+        # Another process may have finished between the check and the lock.
         yield lock is not None and not target.exists()
     finally:
         if lock is not None:
@@ -83,7 +87,7 @@ def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
 
 
 def replace_whole(aside: Path, target: Path) -> None:
-    """fsync `aside`, move it onto `target` in one step, fsync the folder: readers see all or nothing."""
+    """Sync `aside` to disk, rename it to `target`, and sync the folder: readers see the whole file or none."""
     with aside.open("rb+") as file:
         os.fsync(file.fileno())
     os.replace(aside, target)

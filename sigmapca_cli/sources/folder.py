@@ -1,4 +1,4 @@
-"""data=images: every PNG, JPEG and TIFF below a folder, of any size, as patches; decoded one at a time."""
+"""data=images: all PNG, JPEG and TIFF files below a folder, of any size, as patches; decoded one at a time."""
 
 import hashlib
 from dataclasses import replace
@@ -25,15 +25,15 @@ from sigmapca_cli.sources.scratch import PageLedger, scratch_array
 from sigmapca_cli.sources.statistics import Moments, merge
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
-# Decoded pixels beyond this many bytes go to a temporary file that the system pages in and out.
+# If the decoded pixels have more bytes than this, they go to a memory-mapped temporary file.
 MEMORY_LIMIT = 256 << 20
 TYPES: dict[int, type] = {BYTES: np.uint8, WORDS: np.uint16, WIDE: np.float32}
 
 
 def image_files(folder: Path, hidden: bool = False) -> list[Path]:
-    """The image files below a folder, in order of their path, hidden ones left out; a single file is a folder of one.
+    """Return the image files below a folder, sorted by path, without hidden ones; or the single file given.
 
-    macOS leaves a `._a.png`, which is no picture, beside each a.png on disks of other systems.
+    On disks of other systems macOS writes a hidden `._a.png`, which is no picture, for each a.png.
     """
     if folder.is_file():
         return [folder]
@@ -46,7 +46,7 @@ def image_files(folder: Path, hidden: bool = False) -> list[Path]:
 
 
 def choose_files(files: list[Path], cfg: DataConfig) -> list[Path]:
-    """data.images of them, the first or a random choice in order, then data.half of those."""
+    """Return data.images of the files (the first, or a random choice in their order), then data.half of those."""
     count = len(files) if cfg.images is None else cfg.images
     if count > len(files):
         raise InputError(f"data.images={count}, but there are only {len(files)}: lower data.images")
@@ -90,7 +90,7 @@ class RaggedPatchSource(Source):
         self._standardise(options, geometry + self._digest())
 
     def _digest(self) -> bytes:
-        """SHA-256 of the pixels, image by image so that few pages are held at a time."""
+        """Return SHA-256 of the pixels, image by image, so that few pages are mapped at a time."""
         digest = hashlib.sha256()
         for start, stop in zip(self._first_pixel, self._first_pixel[1:], strict=False):
             part = self.pixels[start:stop]
@@ -125,12 +125,12 @@ class RaggedPatchSource(Source):
 
 
 def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:
-    """(N + 1,) where each image starts in the flat buffer, and the length of the buffer."""
+    """Return where each image starts in the flat buffer, and the length of the buffer, (N + 1,)."""
     return np.r_[0, np.cumsum(sides.prod(axis=1) * channels)].astype(np.int64)
 
 
 def _buffer(size: int, dtype: np.dtype) -> NDArray:
-    """Zeros in memory, or beyond MEMORY_LIMIT bytes in a scratch file."""
+    """Return zeros in memory, or in a scratch file if they have more than MEMORY_LIMIT bytes."""
     small = size * dtype.itemsize <= MEMORY_LIMIT
     return np.zeros(size, dtype) if small else scratch_array((size,), dtype)
 
@@ -173,7 +173,7 @@ def build(cfg: DataConfig) -> Source:
 
 
 def _whole_images(files: list[Path], cfg: DataConfig) -> PatchSource:
-    """data.patch=0: each image is one row, so all must have one square size."""
+    """Return the source for data.patch=0, each image one row; raise InputError unless all are squares of one size."""
     pictures = [picture for file in files for picture in pictures_of(file, cfg)]
     side = pictures[0].rows
     odd = next((p for p in pictures if (p.rows, p.cols) != (side, side)), None)

@@ -1,4 +1,4 @@
-"""A matrix from HDF5 and netCDF: with fill values, scale factors and the names that its dimensions carry."""
+"""Readers of a matrix from HDF5 and netCDF, with fill values, scale factors and the names of dimension scales."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ FILLS = ("_FillValue", "missing_value")
 
 
 def pick(path: Path, names: Sequence[str], wanted: str | None, option: str) -> str:
-    """The array that is meant: the one named, or the only one."""
+    """Return the array that is named, or the only one; raise InputError if there is no such array or a choice."""
     shown = listed(names) or "none"
     if wanted is not None:
         if wanted not in names:
@@ -28,7 +28,7 @@ def pick(path: Path, names: Sequence[str], wanted: str | None, option: str) -> s
 
 
 def read_hdf5(path: Path, cfg: DataConfig) -> Table:
-    """A memory map where the data set lies in one piece, else the open h5py data set; or columns side by side."""
+    """Return a memory map if the data set is contiguous, else the open h5py data set, or vectors as columns."""
     import h5py
 
     with damaged(path):
@@ -36,7 +36,7 @@ def read_hdf5(path: Path, cfg: DataConfig) -> Table:
         try:
             return _table(file, path, cfg)
         except Exception:
-            file.close()  # HDF5 lets nobody replace a file that is open in the process
+            file.close()  # HDF5 does not allow to replace a file that is open in the process
             raise
 
 
@@ -72,9 +72,9 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
 
 
 class Decoded:
-    """A data set (n, p) as its attributes want it read: fill values are NaN, then times scale_factor plus add_offset.
+    """A data set (n, p) decoded by its attributes: fill values become NaN, then times scale_factor plus add_offset.
 
-    float64, read in blocks as an h5py data set is.
+    float64; read in blocks, like an h5py data set.
     """
 
     def __init__(self, data: Any, fill: Sequence[float], scale: float, offset: float) -> None:
@@ -87,7 +87,7 @@ class Decoded:
 
 
 def decoded(raw: NDArray, fill: Sequence[float], scale: float, offset: float) -> NDArray[np.float64]:
-    """The values that stored ones stand for, as netCDF's conventions say."""
+    """Return the decoded values of stored ones, by the conventions of netCDF."""
     out = raw.astype(np.float64)
     for value in fill:
         out[raw == np.asarray(value).astype(raw.dtype)] = np.nan
@@ -95,7 +95,7 @@ def decoded(raw: NDArray, fill: Sequence[float], scale: float, offset: float) ->
 
 
 def _encoding(data: Any) -> tuple[list[float], float, float]:
-    """(fill values, scale_factor, add_offset) from the attributes."""
+    """Return (fill values, scale_factor, add_offset) from the attributes."""
     fill = [float(v) for name in FILLS if name in data.attrs for v in np.ravel(data.attrs[name]) if v == v]
     scale, offset = (
         float(np.ravel(data.attrs[name])[0]) if name in data.attrs else neutral
@@ -105,7 +105,7 @@ def _encoding(data: Any) -> tuple[list[float], float, float]:
 
 
 def _names(data: Any, file: Any) -> list[str] | None:
-    """Names of the columns: the dimension scale of the second axis, or what pandas wrote beside its block."""
+    """Return the names of the columns: the dimension scale of the second axis, or the names that pandas stored."""
     beside = data.name.removesuffix("_values") + "_items"
     if data.name.endswith("_values") and beside in file:
         return _labels(stored(file[beside])[...], data.shape[1])
@@ -115,7 +115,7 @@ def _names(data: Any, file: Any) -> list[str] | None:
 
 
 def _labels(values: NDArray, width: int) -> list[str] | None:
-    """Values of a scale as names; nothing where they only count, or are not one a column."""
+    """Return the values of a scale as names; None if they only number the columns or do not have one per column."""
     if values.shape != (width,) or (values.dtype.kind in "iu" and np.array_equal(values, np.arange(width))):
         return None
     if values.dtype.kind in "iuf":
@@ -124,13 +124,13 @@ def _labels(values: NDArray, width: int) -> list[str] | None:
 
 
 def _side_by_side(file: Any, names: Sequence[str]) -> list[str]:
-    """Numeric vectors of one length that are no dimension scales: the columns of a data frame."""
+    """Return the numeric vectors of equal length that are not dimension scales: the columns of a data frame."""
     vectors = [
         name
         for name in names
         if file[name].ndim == 1 and file[name].dtype.kind in "biuf" and not file[name].is_scale
     ]
-    order = list(file)  # as they were written, where the file notes that; `visititems` goes by the alphabet
+    order = list(file)  # order of creation, if the file stores it; `visititems` is alphabetical
     vectors.sort(key=lambda name: order.index(name) if name in order else len(order))
     lengths = {len(file[name]) for name in vectors}
     return vectors if len(vectors) > 1 and len(lengths) == 1 else []

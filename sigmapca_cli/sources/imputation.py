@@ -1,4 +1,4 @@
-"""Missing values filled by their expectation under probabilistic PCA, fitted by EM to what is there."""
+"""Missing values replaced by their expectation under probabilistic PCA, fitted by EM to the known values."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,12 @@ TOLERANCE, MOST_ITERATIONS = 1e-4, 200
 
 
 def by_ppca(X: NDArray, k: int | None = None) -> tuple[Array, int, int]:
-    """(X (n, p) with its missing values filled, components k, iterations): NaN is missing.
+    """Return X (n, p) with its missing values (NaN) filled, the number of components k, and of iterations.
 
     Expectation: each missing value and its covariance given the values of its row, by the row's pattern of missing
     values. Maximisation: C = (1/n) Σ E[(x − m)(x − m)ᵀ], then its p − k smallest eigenvalues are replaced by their
     mean, which maximises the likelihood of probabilistic PCA (Tipping and Bishop 1999, section 3.3). Features are
-    scaled to unit variance meanwhile, as the noise of that model is the same in all. k None: by description length.
+    scaled to unit variance for this, because the model has the same noise in all features. k None: by `by_mdl`.
     """
     missing = np.isnan(X)
     centre, spread = np.nanmean(X, axis=0, dtype=np.float64), np.nanstd(X, axis=0, dtype=np.float64)
@@ -45,7 +45,7 @@ def by_ppca(X: NDArray, k: int | None = None) -> tuple[Array, int, int]:
 
 
 def _low_rank(C: Array, k: int) -> Array:
-    """k components and one variance for what is left, as probabilistic PCA has it."""
+    """Return the covariance of probabilistic PCA: k components, and one variance for the other directions."""
     values, E = principal_axes(C)
     p = len(values)
     floor = 1e-9 * max(float(values[0]), 1e-300)
@@ -55,7 +55,7 @@ def _low_rank(C: Array, k: int) -> Array:
 
 
 def _expect(z: Array, members: NDArray[np.int64], pattern: NDArray[np.bool_], mean: Array, C: Array) -> Array:
-    """Fill rows of one pattern in place; the covariance that their missing values keep, summed over them (p, p)."""
+    """Fill rows of one pattern in place; return the covariance of their missing values, summed over rows, (p, p)."""
     seen = ~pattern
     K = (
         np.linalg.solve(C[np.ix_(seen, seen)], C[np.ix_(seen, pattern)])

@@ -1,4 +1,4 @@
-"""Finding a data set: where the user says, in ./data, in $SIGMAPCA_DATA, else by download."""
+"""Search for a data set: at the given path, in ./data, in $SIGMAPCA_DATA, else by download."""
 
 import os
 from pathlib import Path
@@ -9,21 +9,21 @@ ENVIRONMENT = "SIGMAPCA_DATA"
 
 
 def existing(path: str, what: str) -> Path:
-    """The path the user gave, or an error that says what is missing."""
-    found = Path(path).expanduser()
-    if not found.exists():
+    """Return the given path; raise InputError if it does not exist. what: words for the expected data."""
+    place = Path(path).expanduser()
+    if not place.exists():
         raise InputError(f"data.path={path}: no such file or folder ({what})")
-    return found
+    return place
 
 
 def data_roots() -> list[Path]:
-    """Folders searched, in order: ./data, then $SIGMAPCA_DATA."""
+    """Return the folders to search, in order: ./data, then $SIGMAPCA_DATA."""
     named = os.environ.get(ENVIRONMENT)
     return [Path("data"), *([Path(named).expanduser()] if named else [])]
 
 
 def search(names: tuple[str, ...]) -> Path | None:
-    """The first of `names` that exists in a data root."""
+    """Return the first of `names` that exists in a data root, or None."""
     for root in data_roots():
         for name in names:
             if (root / name).exists():
@@ -32,16 +32,16 @@ def search(names: tuple[str, ...]) -> Path | None:
 
 
 def locate(dataset: str, path: str | None, names: tuple[str, ...], offline: bool) -> Path:
-    """Where a data set lies; downloads it into the data folder when it is nowhere and `offline` is false."""
+    """Return the path of a data set; download it into the data folder if it is not found and `offline` is false."""
     if path is not None:
         return existing(path, dataset)
     found = search(names)
     if found is not None:
         return found
     places = " and ".join(str(root) for root in data_roots())
-    ways = "give data.path=FOLDER_OR_ARCHIVE, or take data=natural, which needs nothing"
+    ways = "give data.path=FOLDER_OR_ARCHIVE, or use data=natural, which needs no files"
     if offline:
-        raise InputError(f"{dataset} is not in {places}, and offline means no download: {ways}")
+        raise InputError(f"{dataset} is not in {places}, and data.offline=true forbids a download: {ways}")
     from sigmapca_cli.sources.download import fetch_dataset
 
     try:

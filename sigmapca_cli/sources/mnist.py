@@ -22,9 +22,9 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 
 
 def read_idx(path: Path) -> NDArray:
-    """The array in an IDX file: 0 0 type ndim, big-endian sizes, then values; every length is checked.
+    """Return the array in an IDX file: 0 0 type ndim, big-endian sizes, then values; every length is checked.
 
-    No more is unpacked than the header asks for: a megabyte of gzip can hold a gigabyte of zeros.
+    Only as many bytes are unpacked as the header states: a megabyte of gzip can hold a gigabyte of zeros.
     """
     with path.open("rb") as start:
         packed = start.read(2) == b"\x1f\x8b"
@@ -56,7 +56,7 @@ def _idx(file: Any, path: Path) -> NDArray:
     if len(content) != size:
         state, head_size = ("truncated" if len(content) < size else "too long"), 4 + 4 * ndim
         held = f"{head_size + len(content)} bytes" if len(content) < size else "more"
-        raise InputError(f"{path} is {state}: {held} where {shape} needs {head_size + size}: fetch it again")
+        raise InputError(f"{path} is {state}: {held}, but {shape} needs {head_size + size}: fetch it again")
     return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
@@ -79,7 +79,7 @@ def _find(folder: Path, split: str, what: str) -> Path | None:
 
 
 def load_split(folder: Path, split: str) -> NDArray[np.uint8]:
-    """Images (N, 28, 28) of one split; a labels file beside them must have as many entries."""
+    """Return the images (N, 28, 28) of one split; raise InputError if a labels file has another number of entries."""
     images_path = _find(folder, split, "images")
     if images_path is None:
         other = "test" if split == "train" else "train"
@@ -97,7 +97,7 @@ def load_split(folder: Path, split: str) -> NDArray[np.uint8]:
 
 
 def load(path: Path, split: str) -> NDArray:
-    """Images of an IDX file or of a folder with MNIST's file names."""
+    """Return the images of an IDX file, or of a folder with MNIST's file names."""
     if path.is_file():
         return read_images(path)
     splits = ("train", "test") if split == "all" else (split,)

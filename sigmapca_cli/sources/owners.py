@@ -1,4 +1,4 @@
-"""Rows that own a component: a few outliers that hold most of the variance of a principal component."""
+"""Outliers that dominate a component: few rows with most of the variance of a principal component."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ FEW = 1000  # at most one row of so many is an outlier
 
 @dataclass
 class Owned:
-    """A principal component, counted from 1, with the few rows that hold a share of its variance."""
+    """A principal component, numbered from 1, with the few rows that have the share `share` of its variance."""
 
     component: int
     rows: list[int]
@@ -31,11 +31,11 @@ class Owned:
 def owned_components(
     blocks: Iterable[NDArray[Any]], E: Array, values: Array, n: int, total: float
 ) -> list[Owned]:
-    """The leading components of which at most one row in 1,000 (at least one row) holds more than half the variance.
+    """Return the leading components of which one row in 1,000 (at least one row) has more than half the variance.
 
-    blocks: centred rows (m, p) in order; E (p, k) and values (k,) their principal axes and variances (biased). The
-    share of row i in component j is y_ij²/(n λ_j). Fewer than 50 rows are not judged, nor components of less than
-    0.1 % of the `total` variance.
+    blocks: centred rows (m, p) in order; E (p, k) and values (k,): their principal axes and variances (biased). The
+    share of row i in component j is y_ij²/(n λ_j). Data of fewer than 50 rows, and components with less than 0.1 % of
+    the `total` variance, are not tested.
     """
     most = min(MOST_ROWS, max(1, n // FEW))
     k = int((values > LEAST_SHARE * total).sum())
@@ -63,7 +63,7 @@ def owned_components(
 
 
 def owners_of(source: Any) -> list[Owned]:
-    """The same of a source; nothing where it is patches, which no single row can rule, or where it would take long."""
+    """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long."""
     if source.patch_shape is not None or source.n < LEAST_ROWS:
         return []
     values, E = source.principal_axes()
@@ -74,20 +74,20 @@ def owners_of(source: Any) -> list[Owned]:
 
 
 def in_words(owned: list[Owned], row_words: Callable[[int], str]) -> str:
-    """One sentence about the worst, for a warning; rows as their file counts them."""
+    """Return a sentence on the first of these components, for a warning; rows are named as in their file."""
     first = owned[0]
     named = ", ".join(row_words(row) for row in first.rows)
     named += " (counted from 0)" if named.startswith("row") else ""
-    others = f" (and {len(owned) - 1} more components likewise)" if len(owned) > 1 else ""
-    verb = "hold" if len(first.rows) > 1 else "holds"
+    others = f" ({len(owned) - 1} more components have such outliers)" if len(owned) > 1 else ""
+    verb = "have" if len(first.rows) > 1 else "has"
     return (
         f"{named} {verb} {100 * first.share:.0f} % of the variance of principal component {first.component}{others}: "
-        "outliers? Look at them, or add data.clip=0.001"
+        f"check {'them' if len(first.rows) > 1 else 'it'} for errors, or add data.clip=0.001"
     )
 
 
 def scales_in_words(source: Any) -> str | None:
-    """A sentence where features that are not standardised differ in std by more than 100, else None."""
+    """Return a sentence if the std of features that are not standardised differ by a factor above 100, else None."""
     if source.patch_shape is not None or source.whitening is not None or source.p < 2:
         return None
     if source.p > 4096 or np.ptp(source.scale) > 0:
@@ -101,13 +101,13 @@ def scales_in_words(source: Any) -> str | None:
         return None
     names = source.names or [f"feature {i}" for i in range(source.p)]
     return (
-        f"{names[large]} varies {std[large] / std[small]:.0f} times as much as {names[small]}, so the first components "
-        "follow the units: data.standardise=feature gives every feature the same weight"
+        f"the standard deviation of {names[large]} is {std[large] / std[small]:.0f} times that of {names[small]}, so "
+        "the first components depend on the units: data.standardise=feature gives every feature the same weight"
     )
 
 
 def warnings_about(source: Any) -> list[str]:
-    """What a person should know of the data before training; worked out once for each source."""
+    """Return the warnings about the data before training; computed once per source."""
     if source.warnings is None:
         scales, owned = scales_in_words(source), owners_of(source)
         source.warnings = [
@@ -118,7 +118,7 @@ def warnings_about(source: Any) -> list[str]:
 
 
 def warn_about(source: Any, log: logging.Logger) -> None:
-    """Log it: as a warning the first time, and for further runs on the same data only in their own logs."""
+    """Log the warnings about the data; for further runs on the same source only at level INFO."""
     level = logging.WARNING if source.warnings is None else logging.INFO
     for text in warnings_about(source):
         log.log(level, "%s", text)

@@ -1,10 +1,9 @@
-"""Exact mean and covariance of all patches of a set of images, without ever making the patch matrix.
+"""Exact mean and covariance of all patches of a set of images, without computing the patch matrix.
 
-A patch feature is a pixel seen through a moving window, so E[x_a x_b] is a sum of products of pixels that
-lie at most one patch apart. Those products, summed over images, are matrix products of image rows; the
-windows are summed after. For 32 × 32 × 3 images and 11 × 11 patches that is 2.7 million multiplications an
-image instead of 135 million. On bytes every number is an integer below 2^53, so float64 gives the exact
-answer in any order of summation.
+A patch feature is a pixel in a moving window, so E[x_a x_b] is a sum of products of pixels that are at most one patch
+apart. These products, summed over images, are matrix products of image rows; the sum over windows follows. For
+32 × 32 × 3 images and 11 × 11 patches this takes 2.7 million multiplications per image instead of 135 million. For
+bytes every number is an integer below 2^53, so float64 gives the exact result in any order of summation.
 """
 
 import numpy as np
@@ -18,30 +17,30 @@ Array = NDArray[np.float64]
 
 
 def positions(length: int, patch: int, stride: int) -> int:
-    """How many windows of `patch` fit into a padded side."""
+    """Return the number of windows of `patch` pixels that fit into a padded side."""
     return max(0, (length - patch) // stride + 1)
 
 
 def row_products(images: NDArray, patch: int, block: int = 512, G: Array | None = None) -> Array:
-    """G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows of W C pixels, 0 beyond the edge."""
+    """Return G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows of W C pixels, 0 beyond the edge."""
     N, H, W, C = images.shape
     G = np.zeros((H, patch, W * C, W * C)) if G is None else G
     for start in range(0, N, block):
         flat = images[start : start + block].astype(np.float64).reshape(-1, H * W * C)
 
-        def one(u: int, flat: Array = flat) -> None:
+        def add_row(u: int, flat: Array = flat) -> None:
             last = min(u + patch, H)
             product = flat[:, u * W * C : (u + 1) * W * C].T @ flat[:, u * W * C : last * W * C]
             G[u, : last - u] += product.reshape(W * C, last - u, W * C).transpose(1, 0, 2)
 
-        list(mapped(one, range(H)))
+        list(mapped(add_row, range(H)))
     return G
 
 
 def _sum_windows(G: Array, counts: tuple[int, int], patch: int, stride: int, pad: int = 0) -> Array:
-    """Second-moment sums (p, p) from row products G (H, patch, W, C, W, C) and `counts` windows down and across.
+    """Return second-moment sums (p, p) from row products G (H, patch, W, C, W, C), `counts` windows down and across.
 
-    The zeros of the padding are put around what is summed already: around G itself they would double its size.
+    The zeros of the padding are added after the sum over rows: added to G they would double its size.
     """
     count_rows, count_cols = counts
     W, channels = G.shape[2:4]
@@ -59,13 +58,13 @@ def _sum_windows(G: Array, counts: tuple[int, int], patch: int, stride: int, pad
         diagonals = as_strided(rows, shape, (s0, s1, s2, s3, s4, stride * (s1 + s3)), writeable=False)
         M[r, :, :, r:] = diagonals.sum(axis=-1).transpose(1, 2, 0, 3, 4)
     square = M.reshape(p, p)
-    # Only r' >= r was filled; within r' = r both orders are there, so mirror strictly later rows alone.
+    # Only r' >= r was filled. For r' = r both orders are present, so only strictly later rows are mirrored.
     row = np.arange(p) // (patch * channels)
     return np.where(row[:, None] > row[None, :], square.T, square)
 
 
 def second_moment_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
-    """Σ over patches of xᵀx (p, p) in raw units, for images (N, H, W, C) with `pad` zeros on every side."""
+    """Return Σ over patches of xᵀx (p, p), raw units, for images (N, H, W, C) with `pad` zeros on every side."""
     _, H, W, C = images.shape
     G = row_products(images, patch).reshape(H, patch, W, C, W, C)
     rows, cols = (positions(side + 2 * pad, patch, stride) for side in (H, W))
@@ -73,7 +72,7 @@ def second_moment_sums(images: NDArray, patch: int, stride: int, pad: int) -> Ar
 
 
 def feature_sums(total: Array, patch: int, stride: int) -> Array:
-    """Σ over patches of each feature (p,), from one padded image (Hp, Wp, C) that is the sum over images."""
+    """Return Σ over patches of each feature (p,), from one padded image (Hp, Wp, C), the sum over images."""
     rows, cols = (positions(side, patch, stride) for side in total.shape[:2])
     sums = np.empty((patch, patch, total.shape[2]))
     for r in range(patch):
@@ -90,13 +89,14 @@ def _pixel_sums(images: NDArray, power: int, pad: int) -> Array:
     return np.pad(total, ((pad, pad), (pad, pad), (0, 0)))
 
 
-# Beyond this many bytes of row products, or this side, another route is cheaper.
+# With more bytes of row products than this, gathering the patches is cheaper.
 PRODUCT_LIMIT = 2 << 30
+# Large images are cut into tiles of so many window positions per side.
 TILE = 32
 
 
 def _rectangle_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
-    """Σ xᵀx over all patches by the cheapest route for this geometry."""
+    """Return Σ xᵀx over all patches, by the cheapest method for this geometry."""
     _, H, W, C = images.shape
     side = TILE * stride + patch
     tiled = max(H, W) > side + patch
@@ -111,7 +111,7 @@ def _rectangle_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array
 
 
 def _direct_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
-    """The same sums by gathering patches in blocks: for few patches, or for very large ones."""
+    """Return the same sums by gathering patches in blocks: for few patches, or for very large ones."""
     C = images.shape[3]
     p = patch * patch * C
     M = np.zeros((p, p))
@@ -128,7 +128,7 @@ def _direct_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
 
 
 def _tiled_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
-    """Large images as small ones: TILE × TILE window positions at a time."""
+    """Return the same sums for large images, by tiles of TILE × TILE window positions."""
     p = patch * patch * images.shape[3]
     side = (TILE - 1) * stride + patch
     M = np.zeros((p, p))
@@ -140,7 +140,7 @@ def _tiled_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
             view = sliding_window_view(padded, (side, side), axis=(0, 1))
             tiles = view[:: TILE * stride, :: TILE * stride][:full_rows, :full_cols]
             M += _tile_block_sums(tiles.transpose(0, 1, 3, 4, 2), patch, stride)
-        # What is left is an L of fewer than TILE positions along the right and the lower edge.
+        # The rest is an L-shaped region of fewer than TILE positions along the right and the lower edge.
         r, c = full_rows * TILE * stride, full_cols * TILE * stride
         if full_rows * TILE < rows:
             M += _direct_sums(padded[None, r:], patch, stride, 0)
@@ -151,7 +151,7 @@ def _tiled_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
 
 
 def _tile_block_sums(tiles: NDArray, patch: int, stride: int) -> Array:
-    """Sums over a grid of tiles (rows, cols, side, side, C), copied a band of tiles at a time."""
+    """Return sums over a grid of tiles (rows, cols, side, side, C), copied in bands of tiles."""
     band = max(1, 256 // max(1, tiles.shape[1]))
     side, channels = tiles.shape[2], tiles.shape[4]
     parts = (
@@ -167,7 +167,7 @@ def _tile_block_sums(tiles: NDArray, patch: int, stride: int) -> Array:
 
 
 def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: bool) -> Moments:
-    """Biased moments of all patches of images (N, H, W, C), raw units."""
+    """Return the biased moments of all patches of images (N, H, W, C), raw units."""
     _, H, W, _ = images.shape
     rows, cols = (positions(side + 2 * pad, patch, stride) for side in (H, W))
     n = len(images) * rows * cols

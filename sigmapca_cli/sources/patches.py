@@ -1,4 +1,4 @@
-"""All square patches of equally large images as rows, gathered on demand."""
+"""All square patches of images of one size as rows, gathered on demand."""
 
 import hashlib
 
@@ -12,18 +12,18 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.patch_moments import patch_moments, positions
 from sigmapca_cli.sources.statistics import Moments
 
-# Pixels share one unit, so a nearly constant pixel is not worth a full unit of variance: 1 % of the mean
-# variance is added under the root (the authors' 1e-3 is 1.6 % on CIFAR-10).
+# 1 % of the mean variance is added under the root, so that a nearly constant pixel is not scaled to unit variance:
+# all pixels have the same unit (the authors' 1e-3 is 1.6 % on CIFAR-10).
 PIXEL_EPSILON = 0.01
 
 
 def pixel_unit(dtype: np.dtype) -> float:
-    """Integers are divided by their largest value (255 for bytes), floating point pixels are left alone."""
+    """Return the factor for pixels: 1/(largest value) for integers (1/255 for bytes), 1 for floating point."""
     return 1.0 / float(np.iinfo(dtype).max) if dtype.kind in "ui" else 1.0
 
 
 def padding_width(patch: int, padding: str) -> int:
-    """Zeros on each side: (patch − 1)/2 for "same", none for "valid"."""
+    """Return the number of zeros on each side: (patch − 1)/2 for "same", 0 for "valid"."""
     if padding == "valid":
         return 0
     if patch % 2 == 0:
@@ -60,9 +60,9 @@ class PatchSource(Source):
         self._standardise(options, digest + geometry)
 
     def _window_view(self) -> NDArray:
-        """(N, rows, cols, patch) of strips; a strip is one window row: patch · C adjacent pixels.
+        """Return a view (N, rows, cols, patch) of strips; a strip is one window row: patch · C adjacent pixels.
 
-        A strip is one opaque item, so that a fancy index copies strips, not pixels.
+        A strip is one item of a void type, so that fancy indexing copies strips, not pixels.
         """
         strip = np.dtype((np.void, self.patch * self.images.shape[3] * self._padded.itemsize))
         sN, sH, sW, _ = self._padded.strides
@@ -83,7 +83,7 @@ class PatchSource(Source):
 
 
 def choose_images(images: NDArray, cfg: DataConfig) -> NDArray:
-    """data.images of them, the first or a random choice in order, then data.half of those."""
+    """Return data.images of the images (the first, or a random choice in their order), then data.half of those."""
     count = len(images) if cfg.images is None else cfg.images
     if count > len(images):
         raise InputError(f"data.images={count}, but there are only {len(images)}: lower data.images")
@@ -94,7 +94,7 @@ def choose_images(images: NDArray, cfg: DataConfig) -> NDArray:
 
 
 def to_grey(images: NDArray) -> NDArray:
-    """(N, H, W, 1) luminance, ITU-R 601 weights, rounded to the stored type."""
+    """Return the luminance (N, H, W, 1), ITU-R 601 weights, rounded to the stored type."""
     if images.ndim == 3 or images.shape[3] == 1:
         return images.reshape(*images.shape[:3], 1)
     grey = images[..., :3].astype(np.float64) @ np.array([0.299, 0.587, 0.114])
@@ -102,7 +102,7 @@ def to_grey(images: NDArray) -> NDArray:
 
 
 def patch_source(name: str, images: NDArray, cfg: DataConfig) -> PatchSource:
-    """A PatchSource with the options of the data group; data.patch=0 takes each whole image as one row."""
+    """Return a PatchSource with the options of the data group; for data.patch=0 each whole image is one row."""
     images = choose_images(images, cfg)
     if cfg.grey:
         images = to_grey(images)

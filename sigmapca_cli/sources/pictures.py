@@ -1,4 +1,4 @@
-"""One picture of a file: what it is before it is decoded, and its pixels as a viewer would show them."""
+"""Pictures in files: their headers before decoding, and their pixels as a viewer shows them."""
 
 import contextlib
 import logging
@@ -27,7 +27,7 @@ MEASURED_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a file: rows and columns as shown, whether it has colours, and its bits."""
+    """A picture in a file: rows and columns as a viewer shows them, whether it has colours, and bits per channel."""
 
     path: Path
     page: int
@@ -38,23 +38,23 @@ class Picture:
 
     @property
     def named(self) -> str:
-        """The file, and the page where there are several."""
+        """The file, and the page if it is not the first."""
         return f"{self.path}, page {self.page + 1}," if self.page else str(self.path)
 
 
 @contextmanager
 def opened(path: Path, most: int | None) -> Iterator[Any]:
-    """The file by Pillow, its pixels not decoded; `most` pixels are let in, by default as many as Pillow lets."""
+    """Open the file by Pillow, without decoding; `most`: largest number of pixels, by default Pillow's limit."""
     from PIL import Image
 
     before = Image.MAX_IMAGE_PIXELS
     try:
-        # Pillow refuses twice its limit, and prints two lines from the limit on.
+        # Pillow refuses pictures above twice its limit, and prints a warning above the limit.
         Image.MAX_IMAGE_PIXELS = before if most is None else max(most // 2, 1)
         with warnings.catch_warnings(), contextlib.ExitStack() as stack:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             try:
-                # Of a file known by name Pillow maps uncompressed TIFFs, with the wrong width where they are turned.
+                # Opened by name, Pillow maps uncompressed TIFFs into memory, with the wrong width if they are rotated.
                 image = stack.enter_context(Image.open(stack.enter_context(path.open("rb"))))
             except Image.DecompressionBombError:
                 raise too_large(path, most or 2 * (before or 0)) from None
@@ -68,14 +68,14 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
 
 
 def too_large(path: Path, most: int) -> InputError:
-    """A picture beyond the limit is whole, and may be meant."""
+    """Return the error for a picture above the limit, which may be intended."""
     return InputError(
-        f"{path} has more than {most / 1e6:.0f} megapixels: if you trust it, data.max_pixels=NUMBER lets it in"
+        f"{path} has more than {most / 1e6:.0f} megapixels: if you trust it, raise the limit, data.max_pixels=NUMBER"
     )
 
 
 def pictures_of(path: Path, cfg: DataConfig) -> list[Picture]:
-    """The pictures of a file, from its headers: a page of a TIFF is one each. InputError for what is no image."""
+    """Return the pictures of a file, from its headers; each page of a TIFF is one. Raise InputError for other files."""
     with opened(path, cfg.max_pixels) as image:
         found: list[Picture] = []
         try:
@@ -99,7 +99,7 @@ def _header(path: Path, page: int, image: Any, cfg: DataConfig) -> Picture:
 
 
 def _orientation(image: Any) -> int:
-    """How the camera was held, 1 for upright; 1 too where the note is damaged."""
+    """Return the EXIF orientation, 1 for upright; 1 also if the EXIF data are damaged."""
     try:
         return int(image.getexif().get(ORIENTATION, 1))
     except Exception:  # a broken note does not make the picture unreadable
@@ -113,9 +113,9 @@ def _bits(image: Any) -> int:
 
 
 def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDArray:
-    """Pixels (rows, cols, 3 or 1), upright: uint8, uint16 where every picture has 16 bits, float32 for wide ones.
+    """Return upright pixels (rows, cols, 3 or 1): uint8, uint16 if all pictures have 16 bits, float32 for wide ones.
 
-    Transparent pixels are blended with black, as zero padding is black.
+    Transparent pixels are blended with black, the colour of zero padding.
     """
     from PIL import ImageOps
 
@@ -133,9 +133,9 @@ def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDAr
             what = f"{picture.named} is truncated or damaged ({reason(error)}): remove or replace it"
             raise InputError(what) from None
     if pixels.shape[:2] != (picture.rows, picture.cols):
-        raise InputError(f"{picture.named} is not as large as its header says: remove or replace it")
+        raise InputError(f"{picture.named} has another size than its header states: remove or replace it")
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
-        raise InputError(f"{picture.named} has pixels that are NaN or infinite: mend or remove it")
+        raise InputError(f"{picture.named} has pixels that are NaN or infinite: repair or remove it")
     return pixels
 
 
@@ -161,7 +161,7 @@ def _on_black(image: Any) -> Any:
 
 
 def common_bits(pictures: Sequence[Picture]) -> int:
-    """The bits all are decoded to; InputError where pixels of no known range stand beside others."""
+    """Return the bits to decode all pictures to; raise InputError if pixels without a known range mix with others."""
     wide = [p for p in pictures if p.bits == WIDE]
     if wide and len(wide) < len(pictures):
         other = next(p for p in pictures if p.bits != WIDE)
@@ -173,19 +173,19 @@ def common_bits(pictures: Sequence[Picture]) -> int:
 
 
 def announced(pictures: Sequence[Picture]) -> Iterator[Picture]:
-    """The pictures one by one; after two seconds it is said how long all will take, if that is long, with a bar."""
+    """Yield the pictures; after two seconds warn how long all will take, if it is long, and show a progress bar."""
     began, bar = time.monotonic(), None
     total = sum(p.rows * p.cols for p in pictures)
-    done, told = 0, False
+    done, estimated = 0, False
     try:
         for number, picture in enumerate(pictures):
             yield picture
             done += picture.rows * picture.cols
             spent = time.monotonic() - began
-            if not told and spent > MEASURED_SECONDS:
-                told, left = True, spent * (total - done) / max(done, 1)
+            if not estimated and spent > MEASURED_SECONDS:
+                estimated, left = True, spent * (total - done) / max(done, 1)
                 if left > LONG_SECONDS:
-                    text = "%d pictures to decode: about %s to go"
+                    text = "%d more pictures to decode: about %s left"
                     logging.getLogger("sigmapca").warning(text, len(pictures) - number - 1, in_words(left))
                     bar = _bar(total)
             if bar is not None:
@@ -196,14 +196,14 @@ def announced(pictures: Sequence[Picture]) -> Iterator[Picture]:
 
 
 def in_words(seconds: float) -> str:
-    """40 s, 4 min, 2.5 h."""
+    """Return a duration as text: 40 s, 4 min, 2.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _bar(total: int) -> Any:
-    """A bar on standard error where that is a terminal, else None."""
+    """Return a progress bar on standard error if it is a terminal, else None."""
     if not sys.stderr.isatty():
         return None
     from rich.console import Console

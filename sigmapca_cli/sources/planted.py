@@ -6,18 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import MemorySource, Truth, known_source
+from sigmapca_cli.sources.base import Truth
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.memory import MemorySource, known_source
 from sigmapca_cli.untrusted_files import need_memory
 
 Array = NDArray[np.float64]
 
-# Standard deviations fall by this factor from group to group, from the first one's 3.
+# Standard deviation of the first group, and the factor from each group to the next.
 FIRST_STD, DECAY = 3.0, 0.7
 
 
 def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """(n, k) independent samples with variance 1: Laplace, uniform, or the two in turn ("mixed")."""
+    """Return (n, k) independent samples of variance 1: Laplace, uniform, or the two alternately ("mixed")."""
     laplace: NDArray[np.float64] = generator.laplace(scale=1 / np.sqrt(2), size=(n, k))
     if kind == "laplace":
         return laplace
@@ -29,12 +30,12 @@ def unit_sources(kind: str, n: int, k: int, generator: np.random.Generator) -> N
 
 
 def standard_deviations(k: int, group: int) -> NDArray[Any]:
-    """(k,) 3 · 0.7^(i // group): `group` neighbours share one."""
+    """Return 3 · 0.7^(i // group), (k,): `group` neighbouring sources have the same standard deviation."""
     return FIRST_STD * DECAY ** (np.arange(k) // group)
 
 
 def sample(cfg: DataConfig) -> tuple[NDArray[np.float32], Truth]:
-    """X (n, p) float32 and its truth: filters E (p, k) orthonormal, sources s (n, k), mixing E."""
+    """Return X (n, p) float32 and its truth: filters E (p, k) orthonormal, sources s (n, k), mixing E."""
     if cfg.k > cfg.p:
         raise InputError(f"data.k={cfg.k} sources do not fit into data.p={cfg.p} dimensions: lower data.k")
     n = 100_000 if cfg.n is None else cfg.n

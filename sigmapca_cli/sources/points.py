@@ -3,15 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.sources.base import MemorySource, Truth, known_source
+from sigmapca_cli.sources.base import Truth
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.memory import MemorySource, known_source
 from sigmapca_cli.untrusted_files import need_memory
 
 Array = NDArray[np.float64]
 
 
 def cloud(distribution: str, n: int, seed: int) -> Array:
-    """S (n, 2): uniform on ±√2 (variance 2/3), or Laplace with scale 1/√2 (variance 1)."""
+    """Return S (n, 2): uniform on ±√2 (variance 2/3), or Laplace with scale 1/√2 (variance 1)."""
     generator = np.random.RandomState(seed)
     if distribution == "uniform":
         return generator.uniform(-np.sqrt(2), np.sqrt(2), size=(n, 2))
@@ -19,7 +20,7 @@ def cloud(distribution: str, n: int, seed: int) -> Array:
 
 
 def sample(cfg: DataConfig) -> tuple[Array, Truth]:
-    """X = S Rᵀ (n, 2), R the rotation by data.angle degrees; R's columns are the true filters."""
+    """Return X = S Rᵀ (n, 2), R the rotation by data.angle degrees; the columns of R are the true filters."""
     angle = np.deg2rad(cfg.angle)
     R = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     n = 1000 if cfg.n is None else cfg.n

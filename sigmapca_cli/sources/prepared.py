@@ -1,4 +1,4 @@
-"""Prepared data: one HDF5 file that holds images or a matrix, its standardisation and where it came from.
+"""Prepared data: one HDF5 file with images or a matrix, their standardisation and their origin.
 
 Layout (`format = "sigmapca-data"`, `format_version` 1):
 
@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import MemorySource, Source, Standardisation, Truth, half_of
+from sigmapca_cli.sources.base import Source, Standardisation, Truth, half_of
 from sigmapca_cli.sources.config import DataConfig, usual_standardise
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.patches import PIXEL_EPSILON, PatchSource
 from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored
 
@@ -36,7 +37,7 @@ FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 
 
 def checksum(data: NDArray) -> str:
-    """SHA-256 of shape, type and values."""
+    """Return SHA-256 of shape, type and values."""
     digest = hashlib.sha256(repr((data.shape, data.dtype.str)).encode())
     digest.update(np.ascontiguousarray(data).data)
     return digest.hexdigest()
@@ -44,7 +45,7 @@ def checksum(data: NDArray) -> str:
 
 @contextmanager
 def open_prepared(path: Path) -> Iterator[Any]:
-    """The open HDF5 file, after a check that it is whole and of a format that this version reads."""
+    """Open the HDF5 file; raise InputError if it is damaged or of a format that this version cannot read."""
     import h5py
 
     with damaged(path, "prepare it again"), h5py.File(path, "r", locking=False) as file:
@@ -58,13 +59,13 @@ def open_prepared(path: Path) -> Iterator[Any]:
 
 
 def is_prepared(path: Path) -> bool:
-    """Whether a file carries the mark of this format."""
+    """Return whether a file has the attribute of this format."""
     import h5py
 
     try:
         with h5py.File(path, "r", locking=False) as file:
             return as_text(file.attrs.get("format", "")) == FORMAT
-    except Exception:  # damaged: the reader that comes next says so
+    except Exception:  # damaged: the next reader raises the error
         return False
 
 
@@ -72,7 +73,7 @@ CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
 
 
 def load(path: Path, cfg: DataConfig) -> Source:
-    """The source in a prepared file, standardised as made; half, whiten and scale_input are `cfg`'s."""
+    """Return the source in a prepared file, standardised as prepared; half, whiten and scale_input are from `cfg`."""
     with open_prepared(path) as file:
         attrs, name = dict(file.attrs), as_text(file.attrs["name"])
         kind = as_text(attrs["kind"])
@@ -101,17 +102,17 @@ def load(path: Path, cfg: DataConfig) -> Source:
 
 
 def _scaling(made: dict[str, Any], cfg: DataConfig) -> tuple[str, float | None]:
-    """(standardise, ε): as the data were prepared, unless the run asks for something else than its kind's default."""
+    """Return (standardise, ε) as prepared, unless `cfg` has another value than the default of its kind."""
     asked = getattr(cfg, "standardise", None)
     if not getattr(cfg, "recognise", True) or asked == usual_standardise(cfg.name):
-        return made["standardise"], made["epsilon"]  # older configurations have a value that took no part
+        return made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
     return str(asked), getattr(cfg, "epsilon", None)
 
 
 def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
-    """(patch shape, stride, pad), or None for a matrix; ValueError where the data have another form.
+    """Return (patch shape, stride, pad), or None for a matrix; raise ValueError if the data do not fit them.
 
-    No checksum covers these numbers, and windows are views of memory: a wrong one must not reach beyond it.
+    No checksum covers these numbers, and windows are views of memory: a wrong number must not reach outside it.
     """
     if data.dtype.kind not in "biuf":
         raise ValueError(f"values of type {data.dtype}")

@@ -1,4 +1,4 @@
-"""Writing prepared data: one HDF5 file for images or a matrix, as `sources.prepared` reads it."""
+"""Writer of prepared data: one HDF5 file for images or a matrix, which `sources.prepared` reads."""
 
 import hashlib
 import json
@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 import sigmapca_cli
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.sources import build
-from sigmapca_cli.sources.base import MemorySource, Source
+from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig, kinds_of
 from sigmapca_cli.sources.exclusive import made_once, replace_whole
 from sigmapca_cli.sources.folder import RaggedPatchSource
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.patches import PatchSource
 from sigmapca_cli.sources.prepared import FORMAT, FORMAT_VERSION, checksum, open_prepared
 from sigmapca_cli.untrusted_files import as_text
 
 
 def options_of(cfg: DataConfig) -> dict[str, Any]:
-    """The fields of a data group that its object holds; younger ones only where they change something."""
+    """Return the fields of a data group; fields that older versions lack only if they differ from the default."""
     held = {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
     return {
         name: value
@@ -38,14 +39,14 @@ def options_of(cfg: DataConfig) -> dict[str, Any]:
 
 
 def default_name(cfg: DataConfig) -> str:
-    """NAME-12345678.h5: equal options give an equal name, so jobs that want the same data share one file."""
+    """Return NAME-12345678.h5: equal options give an equal name, so that jobs with the same data share one file."""
     text = json.dumps(options_of(cfg), sort_keys=True)
     return f"{cfg.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.h5"
 
 
 @contextmanager
 def _written_whole(target: Path) -> Iterator[Any]:
-    """An HDF5 file written aside and moved onto `target` when complete; leftovers of killed writers go."""
+    """Yield an HDF5 file that is renamed to `target` when complete; files left by killed writers are removed."""
     import h5py
 
     for old in target.parent.glob(f".{target.name}.*.writing"):
@@ -109,13 +110,13 @@ def _write(file: Any, source: Source, cfg: DataConfig, materialise: bool) -> Non
 
 
 def _write_rows(file: Any, source: Source) -> None:
-    """The standardised rows, a block at a time."""
+    """Write the standardised rows, block by block."""
     size = source.n * source.p * 4
     logging.getLogger("sigmapca").info("writing %d × %d rows, %.2f GB", source.n, source.p, size / 1e9)
     free = shutil.disk_usage(Path(file.filename).parent).free
     if size > free:
         raise InputError(
-            f"the patch matrix needs {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free: leave it out"
+            f"the patch matrix needs {size / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: leave it out"
         )
     x = file.create_dataset("x", (source.n, source.p), np.float32)
     start = 0
@@ -125,10 +126,10 @@ def _write_rows(file: Any, source: Source) -> None:
 
 
 def prepare(cfg: DataConfig, out: Path | None = None, materialise: bool = False) -> Path:
-    """Write the data of a `data` group to one file, once, however many processes ask; the path of the file.
+    """Write the data of a `data` group to one file, once for all processes; return the path of the file.
 
-    `out` defaults to data/NAME-HASH.h5. A file that is there already is used when it was made with the same
-    options, and is an InputError otherwise: nothing is overwritten.
+    `out` defaults to data/NAME-HASH.h5. An existing file is used if it has the same options. Raise InputError if it
+    has other options: nothing is overwritten.
     """
     target = Path("data") / default_name(cfg) if out is None else Path(out)
     with made_once(target) as ours:
@@ -149,21 +150,21 @@ def _check_same(target: Path, cfg: DataConfig, materialise: bool) -> None:
 
 
 def extract_patches(cfg: DataConfig, out: Path | None = None, materialise: bool = False) -> Path:
-    """Images, patch geometry and standardisation of an image data set; the patch matrix when asked for."""
+    """Write images, patch geometry and standardisation of image data; with `materialise` the patch matrix too."""
     if cfg.name not in kinds_of("pixels"):
         raise InputError(f"data={cfg.name} has no patches: choose one of {', '.join(kinds_of('pixels'))}")
     return prepare(cfg, out, materialise)
 
 
 def mix_signals(cfg: DataConfig, out: Path | None = None) -> Path:
-    """Mixed signals with their sources, mixing matrix and sample rate."""
+    """Write mixed signals with their sources, mixing matrix and sample rate."""
     if cfg.name != "signals":
         raise InputError(f"data={cfg.name} holds no signals: use data=signals")
     return prepare(cfg, out)
 
 
 def sample_points(cfg: DataConfig, out: Path | None = None) -> Path:
-    """Rotated 2-D points, or planted data, with their true directions."""
+    """Write rotated 2-D points, or planted data, with their true directions."""
     if cfg.name not in kinds_of("made"):
         raise InputError(f"data={cfg.name} holds no points: choose one of {', '.join(kinds_of('made'))}")
     return prepare(cfg, out)

@@ -1,4 +1,4 @@
-"""Missing values and outliers of a matrix, as data.missing and data.clip ask: before anything is computed from it."""
+"""Treatment of missing values (data.missing) and outliers (data.clip) of a matrix, before all other computations."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.table import WordColumns, override, shown_name
 
 BLOCK = 1 << 22  # values
@@ -19,22 +20,24 @@ Matrix = NDArray | RowFile
 
 @dataclass
 class Repaired:
-    """The matrix that is used, and what was done to it."""
+    """The repaired matrix, and what was changed."""
 
     matrix: Any
-    kept: NDArray[np.int64] | None = None  # rows of the file that are left; None: all
+    kept: NDArray[np.int64] | None = None  # rows of the file that remain; None: all
     facts: dict[str, int | float | str] = field(default_factory=dict)  # for the run's attributes
     incomplete: NDArray[np.bool_] | None = None  # rows in which missing values were filled
-    by_column: NDArray[np.int64] | None = None  # (p,) missing values, where there are any
-    bounds: NDArray[np.float64] | None = None  # (2, p) least and greatest value of each column after clipping
+    by_column: NDArray[np.int64] | None = None  # (p,) numbers of missing values; None: there are none
+    bounds: NDArray[np.float64] | None = (
+        None  # (2, p) smallest and largest value of each column after clipping
+    )
 
 
 def repaired(
     matrix: Matrix, missing: str, clip: float | None, where: object, names: Any = None, fill: Any = None
 ) -> Repaired:
-    """Rows (n, p) without missing values, then clipped. NaN is missing; infinity is an error, found elsewhere.
+    """Return the rows (n, p) without missing values, then clipped. NaN is missing; infinity is refused elsewhere.
 
-    `fill` (p,) stands in for the means of the columns, where those of other data are to be used.
+    `fill` (p,): values to use instead of the means of the columns.
     """
     found = Repaired(matrix)
     if missing != "refuse" and matrix.dtype.kind == "f":
@@ -45,7 +48,7 @@ def repaired(
 
 
 def blocks(matrix: Matrix) -> Iterator[tuple[int, NDArray]]:
-    """(first row, rows) of the whole matrix."""
+    """Yield the whole matrix as (number of the first row, rows)."""
     step = max(1, BLOCK // matrix.shape[1])
     for start in range(0, len(matrix), step):
         stop = min(start + step, len(matrix))
@@ -53,7 +56,7 @@ def blocks(matrix: Matrix) -> Iterator[tuple[int, NDArray]]:
 
 
 def rewritten(matrix: Matrix, rows: int, function: Callable[[int, NDArray], NDArray]) -> Matrix:
-    """`function` of each block (first row, rows), where the matrix was: in memory, or in a file."""
+    """Return `function` applied to each block (first row, rows); in memory or in a file, like the matrix."""
     if isinstance(matrix, np.ndarray):
         return np.concatenate([function(start, block) for start, block in blocks(matrix)])
     out, place = RowFile.scratch((rows, matrix.shape[1]), np.dtype(np.float64)), 0
@@ -106,35 +109,34 @@ def _without_missing(found: Repaired, missing: str, where: object, names: Any, f
         found.matrix = rewritten(
             matrix, len(matrix), lambda i, b: np.where(np.isnan(b), means.astype(b.dtype), b)
         )
-        text += "; the mean of the column stands in for each"
-    if fill is None:  # else whoever asked says what becomes of them
+        text += "; each is replaced by the mean of its column"
+    if fill is None:  # else the caller reports it
         logging.getLogger("sigmapca").warning("%s", text)
 
 
 def _by_ppca(found: Repaired, where: object) -> str:
-    """Fill by expectation; what is said of it."""
+    """Fill by expectation under probabilistic PCA; return the words for the log."""
     from sigmapca_cli.sources.imputation import by_ppca
 
     if not isinstance(found.matrix, np.ndarray):
         raise InputError(
-            f"{where}: data.missing=ppca holds the data in memory, these are too large; use mean or drop"
+            f"{where}: the data are too large for data.missing=ppca, which holds them in memory; use mean or drop"
         )
     if np.isinf(found.matrix).any():
-        return ""  # refused by what comes next, with the place
+        return ""  # refused later, with the place of the value
     found.matrix, k, iterations = by_ppca(found.matrix)
     found.facts |= {"missing_components": k, "missing_iterations": iterations}
-    return f"; their expectation under probabilistic PCA of {k} components stands in for each"
+    return f"; each is replaced by its expectation under probabilistic PCA of {k} components"
 
 
 def _clipped(found: Repaired, clip: float, where: object) -> None:
-    """Each column to its quantiles `clip` and 1 − clip (winsorised); of large data, those of 100,000 spread rows."""
+    """Clip each column to its quantiles `clip` and 1 − clip (winsorise); of large data, those of 100,000 rows."""
     matrix = found.matrix
-    if isinstance(matrix, np.ndarray):
-        sample = matrix
-    else:
-        sample = matrix.gather(np.unique(np.linspace(0, len(matrix) - 1, QUANTILE_ROWS).astype(np.int64)))
+    sample = (
+        matrix if isinstance(matrix, np.ndarray) else matrix.gather(evenly_spaced(len(matrix), QUANTILE_ROWS))
+    )
     if not np.isfinite(sample).all():
-        return  # refused by what comes next, with the place
+        return  # refused later, with the place of the value
     bounds = np.quantile(sample, [clip, 1 - clip], axis=0)
     changed = 0
 

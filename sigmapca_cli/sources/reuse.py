@@ -1,4 +1,4 @@
-"""`data=cifar10` without a path uses what `extract-patches` made with the same options."""
+"""Reuse of prepared files: `data=cifar10` without a path uses a file of `extract-patches` with the same options."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ from sigmapca_cli.sources.locate import data_roots
 from sigmapca_cli.untrusted_files import as_text
 
 PREPARABLE = ("cifar10", "cifar100", "mnist")
-# Where the files were, and what is applied when a prepared file is opened: not part of what was prepared.
+# Settings that may differ: where the files were, and what is applied when a prepared file is opened.
 LATER = ("path", "offline", "half", "whiten", "scale_input")
 
 
 def differences(made: dict[str, Any], cfg: DataConfig) -> list[str]:
-    """The options in which a prepared file differs from what is asked, as `data.key=value` of the file."""
+    """Return the options in which a prepared file differs from `cfg`, as `data.key=value` of the file."""
     return [
         f"data.{key}={'null' if value is None else value}"
         for key, value in made.items()
@@ -24,7 +24,7 @@ def differences(made: dict[str, Any], cfg: DataConfig) -> list[str]:
 
 
 def prepared_files(name: str) -> list[tuple[Path, dict[str, Any]]]:
-    """Prepared files of a data set in the data folders, with the options they were made with."""
+    """Return the prepared files of a data set in the data folders, with their options."""
     from sigmapca_cli.sources.prepared import is_prepared, open_prepared
 
     found = []
@@ -37,7 +37,7 @@ def prepared_files(name: str) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def reusable(cfg: DataConfig) -> Path | None:
-    """The prepared file to use for this data group, or None."""
+    """Return the prepared file to use for this data group, or None."""
     if cfg.name not in PREPARABLE or cfg.path is not None:
         return None
     for path, made in prepared_files(cfg.name):
@@ -47,9 +47,11 @@ def reusable(cfg: DataConfig) -> Path | None:
 
 
 def with_near_misses(cfg: DataConfig, problem: InputError) -> InputError:
-    """The error of a data set that is nowhere, with the prepared file that differs in few options named."""
+    """Return the error for a data set that was not found, naming the prepared file with the fewest other options."""
     near = [(len(d), path, d) for path, made in prepared_files(cfg.name) if (d := differences(made, cfg))]
     if not near:
         return problem
     _, path, options = min(near, key=lambda item: item[0])
-    return InputError(f"{cfg.name}: {path} was made with other options; add {' '.join(options)} to use it")
+    return InputError(
+        f"{cfg.name}: {path} was prepared with other options; add {' '.join(options)} to use it"
+    )

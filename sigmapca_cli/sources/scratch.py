@@ -1,4 +1,4 @@
-"""Large arrays on disk: rows read by position, scratch files that vanish with the process."""
+"""Large arrays on disk: rows read by position, and scratch files that are deleted when the process ends."""
 
 import mmap
 import os
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import RunFailed
 
-# A process is charged for mapped pages that it touched: hand them back after this many bytes.
+# Mapped pages count as memory of the process after they are touched: release them after this many bytes.
 RELEASE_AFTER = 64 << 20
 # A page fault may map a whole large page (2 MB) of the system's cache.
 READ_AROUND = 2 << 20
 
 
 def _bytes(block: NDArray) -> memoryview:
-    """The bytes of a contiguous array, whatever its byte order."""
+    """Return the bytes of a contiguous array, in its own byte order."""
     return block.reshape(-1).view(np.uint8).data
 
 
 class RowFile:
-    """A matrix (n, p) that lies row by row in a file, read by position.
+    """A matrix (n, p) stored row by row in a file, read by position.
 
-    Not a memory map: a random row of a map can cost 2 MB of mapped pages, and a process that gathers rows from a
-    20 GB map soon counts as using gigabytes. Reading by position keeps nothing, and is quicker as well.
+    It is no memory map: a random row of a map can cost 2 MB of mapped pages, so a process that gathers rows from a
+    20 GB map soon counts as using gigabytes. Reading by position holds no pages, and is faster.
     """
 
     def __init__(self, descriptor: int, offset: int, shape: tuple[int, int], dtype: np.dtype) -> None:
@@ -41,18 +41,18 @@ class RowFile:
 
     @classmethod
     def under(cls, data: np.memmap) -> "RowFile":
-        """The file under a C-ordered memory map."""
+        """Return the file under a C-ordered memory map."""
         descriptor = os.open(str(data.filename), os.O_RDONLY)
         return cls(descriptor, data.offset, data.shape, data.dtype)
 
     @classmethod
     def scratch(cls, shape: tuple[int, int], dtype: np.dtype) -> "RowFile":
-        """An empty file without a name in $TMPDIR, to be filled by `write`."""
+        """Return an empty file without a name in $TMPDIR, to be filled by `write`."""
         with tempfile.TemporaryFile(prefix="sigmapca-") as file:
             return cls(os.dup(file.fileno()), 0, shape, dtype)
 
     def write(self, start: int, block: NDArray) -> None:
-        """Rows from `start` on."""
+        """Write rows from number `start` on."""
         view = _bytes(np.ascontiguousarray(block, dtype=self.dtype))
         position = self._offset + start * self._row
         try:
@@ -68,20 +68,18 @@ class RowFile:
         while view:
             count = os.preadv(self._descriptor, [view], position)
             if count == 0:
-                raise RunFailed(
-                    "a data file became shorter while it was read: start again with the whole file"
-                )
+                raise RunFailed("a data file was truncated while it was read: restore the file and run again")
             view, position = view[count:], position + count
 
     def gather(self, rows: NDArray[np.int64]) -> NDArray:
-        """The rows of an index, in its order."""
+        """Return the rows of an index, in its order."""
         out = np.empty((len(rows), self.shape[1]), self.dtype)
         for target, row in zip(out, rows.tolist(), strict=True):
             self._read(row, target)
         return out
 
     def block(self, start: int, stop: int) -> NDArray:
-        """Rows start … stop."""
+        """Return the rows start … stop − 1."""
         out = np.empty((stop - start, self.shape[1]), self.dtype)
         self._read(start, out)
         return out
@@ -89,11 +87,13 @@ class RowFile:
 
 def no_room(size: float, error: OSError) -> RunFailed:
     where = tempfile.gettempdir()
-    return RunFailed(f"no room for {size / 1e9:.1f} GB in {where} ({error.strerror}): set TMPDIR")
+    return RunFailed(
+        f"no space for {size / 1e9:.1f} GB in {where} ({error.strerror}): set TMPDIR to a folder with more space"
+    )
 
 
 def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
-    """Zeros in a file without a name in $TMPDIR; the disk space is free again when the process ends."""
+    """Return zeros in a file without a name in $TMPDIR; the disk space is freed when the process ends."""
     try:
         file = tempfile.TemporaryFile(prefix="sigmapca-")  # noqa: SIM115 (it lives as long as the map)
         return np.memmap(file, dtype, "w+", shape=shape)
@@ -102,7 +102,7 @@ def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
 
 
 def mapping_under(data: Any) -> mmap.mmap | None:
-    """The mmap that a memory map, or a view of one, lies in."""
+    """Return the mmap under a memory map or a view of one; None for other arrays."""
     while isinstance(data, np.ndarray):
         inner = getattr(data, "_mmap", None)
         if inner is not None:
@@ -112,9 +112,9 @@ def mapping_under(data: Any) -> mmap.mmap | None:
 
 
 class PageLedger:
-    """Counts the bytes touched in a mapped array, and gives the pages back now and then; no-op for others.
+    """Counts the bytes touched in a mapped array and releases the pages at intervals; does nothing for other arrays.
 
-    The pages stay in the system's cache: only this process stops being charged for them.
+    The pages stay in the cache of the system, but no longer count as memory of this process.
     """
 
     def __init__(self, data: Any) -> None:
@@ -122,10 +122,10 @@ class PageLedger:
         self._touched = 0
 
     def touch(self, rows: int, size: int) -> None:
-        """Note that `rows` places, `size` bytes in all, have been read or written."""
+        """Count a read or write of `size` bytes at `rows` places."""
         if self._map is None:
             return
-        # Threads may lose a count here; the ledger need not be exact.
+        # A race between threads may lose a count; the ledger need not be exact.
         self._touched += rows * READ_AROUND + size
         if self._touched > RELEASE_AFTER:
             self._touched = 0

@@ -19,7 +19,7 @@ MEMORY_LIMIT = 256 << 20
 
 
 def files_of(path: str | Sequence[str]) -> list[Path]:
-    """The files that data.path means, in order; numbers in their names count as numbers."""
+    """Return the files that data.path means, sorted; numbers in their names are sorted as numbers."""
     if not isinstance(path, str):
         return [file for one in path for file in files_of(one)]
     found = Path(path).expanduser()
@@ -27,14 +27,14 @@ def files_of(path: str | Sequence[str]) -> list[Path]:
         files = sorted((Path(name) for name in glob.glob(str(found), recursive=True)), key=natural)
         files = [file for file in files if not file.name.startswith(".")]
         if not files:
-            raise InputError(f"data.path={path}: no file fits this pattern")
+            raise InputError(f"data.path={path}: no file matches this pattern")
         return files
     place = existing(path, "a matrix")
     return parts_of(place) if place.is_dir() else [place]
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The parts in a folder, as Spark and Dask write them; the folder itself where it holds none."""
+    """Return the files of a folder of parts, as Spark and Dask write it; the folder itself if there are none."""
     files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
     kinds = {f.suffix.lower() for f in files} & set(PARTS)
     if len(kinds) > 1:
@@ -46,7 +46,7 @@ def parts_of(folder: Path) -> list[Path]:
 
 
 def natural(path: Path) -> list[tuple[int, int | str]]:
-    """Sorts part-2 before part-10."""
+    """Return a sort key that puts part-2 before part-10."""
     return [
         (0, int(piece)) if piece.isdecimal() else (1, piece)
         for piece in re.split(r"(\d+)", str(path))
@@ -55,7 +55,7 @@ def natural(path: Path) -> list[tuple[int, int | str]]:
 
 
 def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
-    """The rows of all tables; columns are put in the order of the first one's names. InputError where they differ."""
+    """Return the rows of all tables, columns in the order of the first table; raise InputError if columns differ."""
     first = tables[0]
     for table, path in zip(tables, paths, strict=True):
         _agree(first, table, paths[0], path)
@@ -77,16 +77,18 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
 
 
 def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
-    """Refuse a table with other columns than the first; put the same columns into its order."""
+    """Put the columns of a table into the order of the first one; raise InputError if it has other columns."""
     if table.names is not None and first.names is not None and table.names != first.names:
         missing = [name for name in first.names if name not in table.names]
         more = [name for name in table.names if name not in first.names]
         if missing or more:
-            what = f"has no column {listed(missing)}" if missing else f"has columns more: {listed(more)}"
+            what = f"has no column {listed(missing)}" if missing else f"has more columns: {listed(more)}"
             raise InputError(f"{path} {what}, unlike {first_path}: choose the common ones with data.columns=")
         order = [table.names.index(name) for name in first.names]
         if isinstance(table.data, RowFile):
-            raise InputError(f"{path} has its columns in another order than {first_path}: write them alike")
+            raise InputError(
+                f"{path} has its columns in another order than {first_path}: use one order in all files"
+            )
         table.data, table.names = table.data[:, order], first.names
     if table.data.shape[1] != first.data.shape[1]:
         raise InputError(

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth, half_of
+from sigmapca_cli.sources.base import Standardisation, Truth, half_of
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.text import reason
 from sigmapca_cli.untrusted_files import need_memory
 

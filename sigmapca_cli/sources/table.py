@@ -1,4 +1,4 @@
-"""A matrix with what its file says about it: names of columns, where a row stands, what was left out."""
+"""A matrix and what its file says about it: names of columns, line of each row, columns left out."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 
 MOST_NAMED = 12
-# What programs call the column that counts the rows.
+# Names that programs give to the column that numbers the rows.
 COUNTERS = {
     "", "#", "id", "idx", "index", "key", "level_0", "n", "no", "no.", "nr", "nr.", "number", "obs", "observation",
     "row", "row.names", "row_id", "row_number", "rowid", "rownames", "unnamed: 0", "unnamed: 0.1",
@@ -21,7 +21,7 @@ COUNTERS = {
 
 
 class WordColumns(InputError):
-    """Columns that hold no numbers: `names` (or numbers) are what data.drop would leave out, `kinds` what they hold."""
+    """Error for columns without numbers; names: their names or numbers, for data.drop; kinds: what they hold."""
 
     def __init__(self, message: str, names: Sequence[str | int], kinds: Sequence[str]) -> None:
         super().__init__(message)
@@ -33,41 +33,43 @@ class Table:
     """A matrix (n, p) as read and not yet checked: an array, a memory map or an open h5py data set."""
 
     data: Any
-    names: list[str] | None = None  # of the columns; None where the file has none
-    units: dict[str, str] = field(default_factory=dict)  # of the columns, by name, where the file says
+    names: list[str] | None = None  # of the columns; None if the file has none
+    units: dict[str, str] = field(default_factory=dict)  # of the columns, by name, if the file has them
     notes: list[str] = field(
         default_factory=list
     )  # what was left out or taken for something, one sentence each
-    line_of: Callable[[int], int] | None = None  # of a text file: the line of row i, as an editor counts
-    labels: list[str] | None = None  # of the rows: the index that was left out
-    columns: NDArray[np.int64] | None = None  # of `data`: those to take, in this order; None: all
+    line_of: Callable[[int], int] | None = None  # of a text file: row to line, counted from 1
+    labels: list[str] | None = None  # of the rows: the index column, which is not in `data`
+    columns: NDArray[np.int64] | None = None  # columns of `data` to use, in this order; None: all
 
 
 def chosen(
     names: Sequence[str] | None, width: int, cfg: DataConfig, where: object, left_out: Sequence[int] = ()
 ) -> list[int]:
-    """Positions of the columns to read, in order: data.columns, or all but `left_out`; then without data.drop.
+    """Return the positions of the columns to read: data.columns, or all but `left_out`, without data.drop.
 
-    Raises InputError for a name that the file does not have, and where nothing is left.
+    Raise InputError for a name that the file does not have, and if no column remains.
     """
     if names is not None and (expected := getattr(cfg, "expected", None)) is not None:
         return in_order(names, expected, where)
     if (wanted := getattr(cfg, "columns", None)) is not None:
         keep = [place_of(name, names, width, "columns", where) for name in wanted]
         if twice := next((name for name, i in zip(wanted, keep, strict=True) if keep.count(i) > 1), None):
-            raise InputError(f"data.columns names {twice!r} twice: a column counts once")
+            raise InputError(f"data.columns names {twice!r} twice: name each column once")
     else:
         keep = [i for i in range(width) if i not in left_out]
     unwanted = getattr(cfg, "drop", None) or []
     dropped = {place_of(name, names, width, "drop", where) for name in unwanted}
     keep = [i for i in keep if i not in dropped]
     if not keep:
-        raise InputError(f"{where}: no column is left to read: choose some with data.columns=, or drop fewer")
+        raise InputError(
+            f"{where}: no column remains: choose some with data.columns=, or drop fewer with data.drop="
+        )
     return keep
 
 
 def in_order(names: Sequence[str], expected: Sequence[str], where: object) -> list[int]:
-    """Where the columns of a run stand in a new table; the others take no part."""
+    """Return the positions of the columns of a run in a new table; other columns are ignored."""
     if lacking := [name for name in expected if name not in names]:
         raise InputError(
             f"{where} has no column {listed(lacking)}, which the run was trained on; it has {listed(names)}"
@@ -76,7 +78,7 @@ def in_order(names: Sequence[str], expected: Sequence[str], where: object) -> li
 
 
 def place_of(name: str | int, names: Sequence[str] | None, width: int, key: str, where: object) -> int:
-    """The position of a column given by name, or by a number counted from 0."""
+    """Return the position of a column given by name, or by a number counted from 0."""
     text = str(name)
     if names is not None and text in names:
         if list(names).count(text) > 1:
@@ -96,20 +98,20 @@ def place_of(name: str | int, names: Sequence[str] | None, width: int, key: str,
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a message, not all of thousands."""
+    """Return names for a message, at most MOST_NAMED of them."""
     shown = ", ".join(names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
 def override(key: str, names: Sequence[Any]) -> str:
-    """data.drop=[a,b] as a shell and Hydra take it, whatever the names hold."""
+    """Return data.KEY=[a,b], quoted for the shell and for Hydra."""
     words = [literal(name) for name in names]
     text = f"data.{key}={words[0] if len(words) == 1 else '[' + ','.join(words) + ']'}"
     return shlex.quote(text) if any(c in text for c in " '\"()[]$&;<>|*?!\\`#~{}") else text
 
 
 def literal(value: Any) -> str:
-    """A value as Hydra's grammar takes it: true, 3, a word as it is, anything else in double quotes."""
+    """Return a value in Hydra's grammar: true, 3, a plain word, anything else in double quotes."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -118,38 +120,38 @@ def literal(value: Any) -> str:
 
 
 def plain_word(text: str) -> bool:
-    """A word that Hydra's grammar takes as it is, and as text."""
+    """Return whether Hydra's grammar reads a word as text without quotes."""
     return bool(text) and text[0].isalpha() and all(c.isascii() and (c.isalnum() or c in "_.-") for c in text)
 
 
 def hydra_quoted(text: str) -> str:
-    """In double quotes, as Hydra's grammar wants other names."""
+    """Return text in double quotes for Hydra's grammar."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """Names told apart as pandas does: a, a.1, a.2; an empty one becomes `Unnamed: 3`."""
-    found: list[str] = []
-    taken = set(names)
+    """Return distinct names, like pandas: a, a.1, a.2; an empty one becomes `Unnamed: 3`."""
+    distinct: list[str] = []
+    used = set(names)
     for i, name in enumerate(names):
         name = name or f"Unnamed: {i}"
-        if name in found:
-            number = next(j for j in range(1, len(names) + 1) if f"{name}.{j}" not in taken)
+        if name in distinct:
+            number = next(j for j in range(1, len(names) + 1) if f"{name}.{j}" not in used)
             name = f"{name}.{number}"
-            taken.add(name)
-        found.append(name)
-    return found
+            used.add(name)
+        distinct.append(name)
+    return distinct
 
 
 def counts(values: NDArray) -> bool:
-    """Whether a column is 0, 1, 2, … or 1, 2, 3, …: at least three rows of it."""
+    """Return whether a column is 0, 1, 2, … or 1, 2, 3, …, with at least three rows."""
     if len(values) < 3 or values.dtype.kind not in "iuf" or values[0] not in (0, 1):
         return False
     return bool(np.array_equal(values, np.arange(len(values)) + values[0]))
 
 
 def is_counter(name: str | None, values: NDArray) -> bool:
-    """Whether a column only numbers the rows: it counts, and is called so; a nameless one counts from 0."""
+    """Return whether a column only numbers the rows: by values and name; a nameless column must count from 0."""
     if name is None:
         return bool(len(values)) and values[0] == 0 and counts(values)
     called = name.strip().lower()
@@ -157,7 +159,7 @@ def is_counter(name: str | None, values: NDArray) -> bool:
 
 
 def without_counter(table: Table, cfg: DataConfig, where: object) -> Table:
-    """The table without a first column that only numbers the rows, and a sentence that says so."""
+    """Return the table without a first column that only numbers the rows, and with a note about it."""
     explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
     explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)
     data = table.data
@@ -181,7 +183,7 @@ def without_counter(table: Table, cfg: DataConfig, where: object) -> Table:
 def refuse_words(
     where: object, columns: Sequence[tuple[str | int, str, str]], have_numbers: bool
 ) -> InputError:
-    """Columns that hold no numbers, as (name or number, kind, example): what to add to the command."""
+    """Return the error for columns without numbers, (name or number, kind, example), with the option that helps."""
     kinds: dict[str, list[str | int]] = {}
     for name, kind, _ in columns:
         kinds.setdefault(kind, []).append(name)
@@ -206,5 +208,5 @@ def refuse_words(
 
 
 def shown_name(name: str | int) -> str:
-    """A column in a message: its name, or its number."""
+    """Return a column for a message: its name, or its number."""
     return f"number {name} (counted from 0)" if isinstance(name, int) else name

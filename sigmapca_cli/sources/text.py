@@ -1,4 +1,4 @@
-"""Reading a table of text: CSV, TSV, columns of numbers. What cannot be a number is refused by line and column."""
+"""Reader of text tables: CSV, TSV, columns of numbers. A field that is no number is refused, with line and column."""
 
 import re
 import warnings
@@ -26,7 +26,7 @@ DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}")
 
 @dataclass
 class Word:
-    """What is no number in a column: the first such field, its line, how many; and how many numbers there are."""
+    """Fields of a column that are no numbers: line and text of the first, their count, and the count of numbers."""
 
     line: int
     text: str
@@ -36,7 +36,7 @@ class Word:
 
 
 def read_text(path: Path, cfg: DataConfig) -> Table:
-    """The numbers of a text file; columns of words are refused by name unless they are left out by a key."""
+    """Return the numbers of a text file; raise InputError for columns of words that are not left out."""
     layout = sniff(path, cfg)
     keep = chosen(layout.names, layout.width, cfg, path, layout.left_out)
     labels: list[str] | None = None
@@ -60,14 +60,14 @@ def read_text(path: Path, cfg: DataConfig) -> Table:
 
 
 def line_of(path: Path, layout: Layout, row: int) -> int:
-    """The line on which row `row`, counted from 0, begins; counted from 1 as an editor does."""
+    """Return the line, counted from 1, on which row `row`, counted from 0, begins."""
     place = layout.first + row
     found = next(islice(records(path, layout.encoding, layout.delimiter), place, None), (0, []))
     return found[0]
 
 
 def _quickly(path: Path, layout: Layout) -> NDArray[np.float64] | None:
-    """All columns by NumPy's own reader, several times as fast; None where it meets anything but numbers."""
+    """Read all columns by NumPy's reader, which is several times faster; return None if a field is no number."""
     if layout.decimal == "," and layout.delimiter == ",":
         return None
     start = next(islice(records(path, layout.encoding, layout.delimiter), layout.first, None), None)
@@ -88,7 +88,7 @@ def _quickly(path: Path, layout: Layout) -> NDArray[np.float64] | None:
 def _thoroughly(
     path: Path, layout: Layout, keep: Sequence[int]
 ) -> tuple[NDArray[np.float64], list[str] | None]:
-    """Field by field: missing values become NaN; all words are gathered, then refused in one sentence."""
+    """Read field by field; missing values become NaN; raise one InputError for all words."""
     words: dict[int, Word] = {}
     labels: list[str] = []
     values, rows = array("d"), 0
@@ -96,7 +96,7 @@ def _thoroughly(
     for line, fields in islice(records(path, layout.encoding, layout.delimiter), layout.first, None):
         if len(fields) != layout.width:
             raise InputError(
-                f"{path}, line {line}: {len(fields)} fields where the lines before have {layout.width}: mend the line"
+                f"{path}, line {line}: {len(fields)} fields, but the lines before have {layout.width}: correct the line"
             )
         rows += 1
         if layout.label is not None:
@@ -121,7 +121,7 @@ def _thoroughly(
 
 
 def refusal(path: Path, layout: Layout, words: dict[int, Word], keep: Sequence[int]) -> InputError:
-    """A number written in another way, a stray word in a column of numbers, or whole columns of words."""
+    """Return the error for words: a number in another notation, a word among numbers, or columns of words."""
     stray = [i for i, word in words.items() if word.numbers or separator(word.text, layout)]
     if not stray:
         columns: list[tuple[str | int, str, str]] = [
@@ -133,7 +133,8 @@ def refusal(path: Path, layout: Layout, words: dict[int, Word], keep: Sequence[i
     if len(words) > 1 and all(w.line == second and w.count == 1 and w.numbers for w in words.values()):
         shown = ", ".join(word.text for word in list(words.values())[:4])
         return InputError(
-            f"{path}, line {second}: holds words ({shown}): a second line of names? Join it with the first"
+            f"{path}, line {second}: words ({shown}) among rows of numbers: if it is a second header, join it with the "
+            "first"
         )
     i = stray[0]
     word = words[i]
@@ -146,7 +147,7 @@ def refusal(path: Path, layout: Layout, words: dict[int, Word], keep: Sequence[i
 
 
 def separator(text: str, layout: Layout) -> str | None:
-    """What to do where a field is a number but for its separators; None for any other word."""
+    """Return advice for a field that is a number with other separators; None for other words."""
     if layout.decimal == "." and DECIMAL_COMMA.match(text) and text.count(",") == 1:
         return "if the comma is a decimal sign, add data.decimal=comma"
     if layout.decimal == "," and re.fullmatch(r"[+-]?\d*\.\d+", text):
@@ -154,12 +155,12 @@ def separator(text: str, layout: Layout) -> str | None:
     if THOUSANDS.match(text):
         return "write numbers without thousands separators"
     if ";" in text or ("," in text and layout.delimiter != ","):
-        return "if another sign separates the columns, name it by data.delimiter="
+        return "if another character separates the columns, give it with data.delimiter="
     return None
 
 
 def kind_of(word: Word) -> str:
-    """dates, ids or text, by a few of the fields."""
+    """Return the kind of a column of words from some of its fields: dates, numbers with a unit, ids or text."""
     seen = word.seen
     if all(is_date(text) for text in seen):
         return "dates"
@@ -172,7 +173,7 @@ def kind_of(word: Word) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Dates and times as ISO 8601 writes them, or with day and month in any order."""
+    """Return whether text is a date or time: ISO 8601, or day, month and year in any order."""
     try:
         datetime.fromisoformat(text)
     except ValueError:

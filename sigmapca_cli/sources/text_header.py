@@ -1,4 +1,4 @@
-"""Whether the first record of a text file holds names, and which of its columns are an index."""
+"""The header of a text file: whether the first record holds names, and which columns are an index."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from sigmapca_cli.sources.text_values import Layout, is_missing, is_number
 
 
 def find_header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataConfig) -> None:
-    """Whether the first record holds names, and which leading columns are an index."""
+    """Find out whether the first record holds names and which leading columns are an index; store it in the layout."""
     first, rest = sample[0], sample[1:]
     has_words = words_on_top(first, rest, layout.decimal)
     of_numbers = cfg.header == "auto" and cfg.recognise and not has_words and numbers_on_top(first, rest)
@@ -22,7 +22,7 @@ def find_header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataCo
     layout.first += 1
     if of_numbers:
         layout.notes.append(
-            f"the first line ({', '.join(first[:3])}, …) is taken for names; data.header=no reads it as a row"
+            f"the first line ({', '.join(first[:3])}, …) is read as names; data.header=no reads it as a row"
         )
     while rest and len(first) > layout.width and not first[-1]:
         first = first[:-1]
@@ -30,19 +30,19 @@ def find_header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataCo
         first = ["", *first]  # R's way: the column of row names has no name
     if rest and len(first) != layout.width:
         raise InputError(
-            f"{path}: {len(first)} names in the first line, {layout.width} fields in the lines below: mend it"
+            f"{path}: {len(first)} names in the first line, but {layout.width} fields in the lines below: correct it"
         )
     layout.names = unique(first)
     if twice := sorted({name for name in first if name and first.count(name) > 1}):
         layout.notes.append(
-            f"several columns are named {twice[0]}: told apart as {twice[0]}, {twice[0]}.1, …"
+            f"several columns are named {twice[0]}: they are renamed {twice[0]}, {twice[0]}.1, …"
         )
     if cfg.recognise and cfg.columns is None:
         _index(layout, first, rest)
 
 
 def _index(layout: Layout, first: list[str], rest: list[list[str]]) -> None:
-    """Leave out leading columns without a name, as pandas, R and spreadsheets write an index; and empty last ones."""
+    """Leave out leading columns without a name, the index of pandas, R and spreadsheets, and an empty last column."""
     for i, name in enumerate(first[:-1]):
         if name and not re.fullmatch(r"Unnamed: \d+(\.\d+)?", name):
             break
@@ -59,7 +59,7 @@ def _index(layout: Layout, first: list[str], rest: list[list[str]]) -> None:
 
 
 def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the first record has words where the others have numbers, or nothing but words."""
+    """Return whether the first record has words where the others have numbers, or only words."""
 
     def word(text: str) -> bool:
         return not is_number(text, decimal) and not is_missing(text)
@@ -73,7 +73,7 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
     ]
     others = [is_number(f, decimal) for f in first]
     if any(differs) and (sum(differs) > 1 or not any(others)):
-        return True  # one stray word among numbers is a fault of the row
+        return True  # a single word among numbers is an error in the row
     below = [row[1:] for row in rest]
     if not first[0]:  # an empty corner above an index
         return len(first) > 1 and rising(first[1:]) and all(row[0] for row in rest)
@@ -81,7 +81,7 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
 
 
 def rising(fields: Sequence[str]) -> bool:
-    """Whole numbers, each above the one before."""
+    """Return whether all fields are whole numbers, each larger than the one before."""
     if not all(re.fullmatch(r"[+-]?\d+(\.0+)?", f) for f in fields):
         return False
     values = [float(f) for f in fields]
@@ -89,7 +89,7 @@ def rising(fields: Sequence[str]) -> bool:
 
 
 def numbers_on_top(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record is a header of numbers: 0 … p−1, or rising whole numbers far from the column below."""
+    """Return whether the first record is a header of numbers: 0 … p−1, or rising numbers far from their columns."""
     if len(first) < 2 or len(rest) < 2 or not rising(first) or all(rising(row) for row in rest):
         return False
     if [float(f) for f in first] == list(range(len(first))):

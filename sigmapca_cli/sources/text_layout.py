@@ -1,4 +1,4 @@
-"""How a table of text is written: encoding, delimiter, decimal sign, header. Found from its first lines."""
+"""The layout of a text table, from its first lines: encoding, delimiter, decimal sign, header."""
 
 import codecs
 import csv
@@ -18,7 +18,7 @@ SAMPLE_LINES = 200
 CANDIDATES = ("\t", ";", ",", "|", None)  # None: white space
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins as UTF-16 does: asked first
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is the beginning of this one
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
@@ -29,7 +29,7 @@ Record = tuple[int, list[str]]
 
 
 def encoding_of(path: Path, given: str | None) -> tuple[str, str | None]:
-    """(encoding, a note): by its first bytes, else UTF-8 where the whole file is that, else Windows-1252."""
+    """Return (encoding, note or None): by the first bytes, else UTF-8 if the whole file is valid, else Windows-1252."""
     with path.open("rb") as file:
         head = file.read(1 << 16)
         for bom, name in BOMS:
@@ -41,7 +41,7 @@ def encoding_of(path: Path, given: str | None) -> tuple[str, str | None]:
             return wide, None
         if any(byte < 32 and byte not in b"\t\n\r\f\x0b\x1a" for byte in head):
             raise InputError(
-                f"{path} is in no known format (npy, npz, csv, h5, nc, parquet, feather, mat): convert it"
+                f"{path} has an unknown format: convert it to npy, npz, csv, h5, nc, parquet, feather or mat"
             )
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
@@ -50,13 +50,13 @@ def encoding_of(path: Path, given: str | None) -> tuple[str, str | None]:
                 head = file.read(1 << 20)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
-            note = "is not UTF-8: read as Windows-1252 (Western European); data.encoding= says otherwise"
+            note = "is not UTF-8: it is read as Windows-1252 (Western European); data.encoding= sets another encoding"
             return "cp1252" if _decodes(path, "cp1252") else "latin-1", note
     return "utf-8", None
 
 
 def _utf_16_without_mark(head: bytes) -> str | None:
-    """UTF-16 of mostly Latin letters: every second byte is zero."""
+    """Return the encoding of UTF-16 text of mostly Latin letters, where every second byte is 0; None for other text."""
     even, odd = head[::2], head[1::2]
     if not odd or (even + odd).count(0) < 0.3 * len(head):
         return None
@@ -74,7 +74,7 @@ def _decodes(path: Path, encoding: str) -> bool:
 
 
 def records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Record]:
-    """(line, fields) of each record that is not blank; the line is the record's first, counted from 1."""
+    """Yield (line, fields) of each record that is not blank; the line is its first one, counted from 1."""
     try:
         with path.open(encoding=encoding, newline="") as file:
             yield from split(file, delimiter)
@@ -87,7 +87,7 @@ def records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Record
 
 
 def split(lines: Any, delimiter: str | None) -> Iterator[Record]:
-    """The same, of lines."""
+    """Yield (line, fields) of each record in lines of text."""
     if delimiter in (None, " "):
         for line, text in enumerate(lines, start=1):
             if fields := [part.strip('"') for part in text.split()]:
@@ -103,7 +103,7 @@ def split(lines: Any, delimiter: str | None) -> Iterator[Record]:
 
 
 def sniff(path: Path, cfg: DataConfig) -> Layout:
-    """The layout of a text file, as the configuration gives it or its first lines show it."""
+    """Return the layout of a text file, as configured or as its first lines show."""
     encoding, note = encoding_of(path, cfg.encoding)
     lines = _first_lines(path, encoding)
     if not any(line.strip() for line in lines):
@@ -112,7 +112,7 @@ def sniff(path: Path, cfg: DataConfig) -> Layout:
     body = lines[skipped:]
     delimiter = cfg.delimiter
     if delimiter is None and lines[0].lower().startswith("sep=") and len(lines[0].strip()) == 5:
-        delimiter = lines[0].strip()[4]  # how a spreadsheet is told
+        delimiter = lines[0].strip()[4]  # a first line `sep=;` is for spreadsheets
     if delimiter is None:
         delimiter = best_delimiter(body)
     try:
@@ -144,7 +144,7 @@ def _first_lines(path: Path, encoding: str) -> list[str]:
 
 
 def _preamble(lines: Sequence[str]) -> tuple[int, str | None]:
-    """(lines of comment at the top, the last of them without its mark)."""
+    """Return the number of comment lines at the top, and the last of them without its mark."""
     count, last = 0, None
     for line in lines:
         if line.startswith(("#", "%")):
@@ -156,7 +156,7 @@ def _preamble(lines: Sequence[str]) -> tuple[int, str | None]:
 
 
 def best_delimiter(lines: Sequence[str]) -> str | None:
-    """The delimiter with which most lines fall into equally many fields, and most of those are numbers."""
+    """Return the delimiter for which most lines have the same number of fields, and most fields are numbers."""
 
     def score(delimiter: str | None) -> tuple[float, float]:
         try:
@@ -174,14 +174,16 @@ def best_delimiter(lines: Sequence[str]) -> str | None:
         fields = [f for row in body for f in row]
         decimals = "." if delimiter == "," else ",."
         numeric = sum(any(is_number(f, d) for d in decimals) or is_missing(f) for f in fields) / len(fields)
-        one = 0.3 if width == 1 else 1.0  # `1,5` alone on a line is two columns sooner than one decimal comma
-        return one * same * (0.05 + numeric), float(width)
+        weight = (
+            0.3 if width == 1 else 1.0
+        )  # prefer two columns for `1,5` alone on a line to one decimal comma
+        return weight * same * (0.05 + numeric), float(width)
 
     return max(CANDIDATES, key=lambda d: score(d)[0])
 
 
 def decimal_of(path: Path, fields: Sequence[str], given: str) -> str:
-    """The decimal sign: as given, or a comma where some numbers have one and none has a point."""
+    """Return the decimal sign: as given, or a comma if some numbers have one and none has a point."""
     if given != "auto":
         return {"point": ".", "comma": ","}.get(given, given)
     commas = [f for f in fields if DECIMAL_COMMA.match(f)]

@@ -1,4 +1,4 @@
-"""Fields of a text file as numbers, and the layout in which they stand."""
+"""Fields of a text file as numbers, and the layout of the file."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 
 @dataclass
 class Layout:
-    """Where the numbers of a text file are: what `sniff` finds."""
+    """The layout of a text file, which `sniff` finds."""
 
     encoding: str
     delimiter: str | None
@@ -25,21 +25,21 @@ class Layout:
 
 
 def is_missing(text: str) -> bool:
-    """What stands where a value is missing."""
+    """Return whether a field means a missing value."""
     return text.strip().lower() in MISSING
 
 
 def number(text: str, decimal: str = ".") -> float:
-    """The number that a field holds; ValueError for any other."""
+    """Return the number in a field; raise ValueError if it is none."""
     if "_" in text or (decimal == "," and "." in text):
         raise ValueError(text)
     if text[:1] in "tTfF" and text.lower() in TRUTH:
-        return TRUTH[text.lower()]  # as a table in Parquet has them
+        return TRUTH[text.lower()]  # like the booleans of a Parquet table
     return float(text.replace(",", ".") if decimal == "," else text)
 
 
 def is_number(text: str, decimal: str = ".") -> bool:
-    """Whether a field holds a number."""
+    """Return whether a field holds a number."""
     try:
         number(text, decimal)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Reading CIFAR's pickles without trusting them: only an array of bytes may be rebuilt, and nothing may run.
+"""Safe reader of CIFAR's pickles: only arrays of bytes are rebuilt, and no code of the file runs.
 
-A pickle is a program. This one may name five functions, each replaced by a stand-in of ours, and may use the
-opcodes that a dictionary of bytes, numbers, lists and arrays needs; numpy's own unpickling, which takes field offsets
-and flags from the stream, is never reached.
+A pickle is a program. Here it may name only five functions, each replaced by a harmless one, and may use only the
+opcodes that a dictionary of bytes, numbers, lists and arrays needs. NumPy's own unpickling, which takes field offsets
+and flags from the stream, is never called.
 """
 
 import io
@@ -16,7 +16,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.text import reason
 
 TYPES = {"u1": np.uint8, "i8": np.int64, "i4": np.int32}
-# What Python 2 and 3 write such a dictionary with, at protocols 2 to 4.
+# Opcodes with which Python 2 and 3 write such a dictionary, protocols 2 to 4.
 OPCODES = frozenset((
     "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "DICT",
     "LIST", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "NONE",
@@ -28,11 +28,11 @@ OPCODES = frozenset((
 
 
 class _ArrayMarker:
-    """Stands for numpy.ndarray in the stream: it can be named, but not called."""
+    """Replaces numpy.ndarray in the stream: it can be named, but not called."""
 
 
 class _Array:
-    """Stands for an array until its state, (version, shape, dtype, Fortran, bytes), makes it one."""
+    """Replaces an array, until its state (version, shape, dtype, Fortran, bytes) is set."""
 
     value: np.ndarray | None = None
 
@@ -45,7 +45,7 @@ class _Array:
 
 
 class _Type:
-    """Stands for a dtype; of its state only the byte order means anything for whole numbers."""
+    """Replaces a dtype; of its state only the byte order matters for whole numbers."""
 
     def __init__(self, code: str) -> None:
         self.dtype = np.dtype(TYPES[code])
@@ -69,7 +69,7 @@ def _dtype(code: Any, *flags: Any) -> _Type:
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    """How Python 3 writes byte strings with protocol 2."""
+    """Return a byte string that Python 3 wrote with protocol 2."""
     return str(text).encode("latin1")
 
 
@@ -83,7 +83,7 @@ _ADMITTED = {
 
 
 class RestrictedUnpickler(pickle.Unpickler):
-    """Admits the names that CIFAR's batches hold, each as a harmless stand-in, and no other global."""
+    """Admits only the names that CIFAR's batches use, each as a harmless replacement."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
@@ -92,7 +92,7 @@ class RestrictedUnpickler(pickle.Unpickler):
 
 
 def _check_opcodes(content: bytes) -> None:
-    """Refuse opcodes that no batch has, and memo numbers beyond any need: the memo is as long as the largest one."""
+    """Refuse opcodes that no batch has, and too large memo numbers, because the memo grows to the largest one."""
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name not in OPCODES:
             raise pickle.UnpicklingError(f"it uses {opcode.name}")
@@ -101,7 +101,7 @@ def _check_opcodes(content: bytes) -> None:
 
 
 def restricted_load(content: bytes, where: str) -> dict[bytes, Any]:
-    """The dictionary (bytes keys) in a CIFAR batch; InputError for anything else, before anything is run."""
+    """Return the dictionary (bytes keys) in a CIFAR batch; raise InputError for other content, before any code runs."""
     try:
         _check_opcodes(content)
         loaded = RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()

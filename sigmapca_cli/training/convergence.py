@@ -1,8 +1,9 @@
-"""Has a run converged? The angle that its filters still have to go, and whether they stand at a stable point.
+"""The convergence of a run: the angle from its filters to a stationary point, and whether that point is stable.
 
-Definition, cost and where it can err: docs/convergence.md. The gradient alone does not tell: it is small at the saddle
-where linear PCA leaves components of equal variance, and wherever little holds a pair. What tells is the gradient
-against the curvature, way by way (`curvature`), which depends on no learning rate, schedule, scale or length of a run.
+Definition, cost and possible errors: docs/convergence.md. The gradient alone is not enough. It is small at the saddle
+where linear PCA leaves components of equal variance, and wherever the curvature of a pair is small. The angle is the
+gradient divided by the curvature, for each way (`curvature`); it does not depend on the learning rate, the schedule,
+the scale or the length of a run.
 """
 
 from __future__ import annotations
@@ -15,36 +16,38 @@ import numpy as np
 
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.arrays import Array
-from sigmapca_cli.training.curvature import Holds, holds
+from sigmapca_cli.training.curvature import Curvatures, curvatures_at
 from sigmapca_cli.training.fields import Field, fields_of
 
 ROWS = 65_536
-"""Rows that the gradient is averaged over, evenly spaced; all rows of smaller data."""
+"""Number of rows that the gradient is averaged over, one per stretch; all rows of smaller data."""
 GROUPS = 32
-"""Groups of every 32nd of these rows: their spread is the error of a sum over some rows in the place of all."""
+"""Number of groups of these rows. Their spread gives the error of a sum over part of the rows."""
 PROBED = (1024, 8192)
-"""Fewest and most rows that curvatures are averaged over."""
+"""Smallest and largest number of rows that the curvatures are averaged over."""
 SHARE, CHEAP = 0.05, 2e10
-"""Share of the multiplications of the training that the curvatures may take, or so many (half a second)."""
+"""The curvatures may take SHARE of the multiplications of the training, or CHEAP (half a second) if that is more."""
 BESIDE = 16
-"""Directions beside the span of the filters in which they may leave it."""
+"""Largest number of directions orthogonal to the span of the filters that are probed."""
 FLAT = 1e-3
-"""Curvature, of about 2 at most, below which nothing holds a pair even where no row is left out."""
+"""Curvature below which a way counts as flat, even if all rows are used; curvatures are about 2 at most."""
 LEVEL = 0.01
-"""Rate at which chance alone calls some way unstable."""
+"""Probability that chance alone calls some way unstable."""
 QUARTER = np.pi / 2
+"""Largest angle that is reported, radians."""
 MOST_NOISE = 0.05
-"""Radians of sampling error that are taken off at most, for one way."""
+"""Largest sampling error that is subtracted from the angle of one way, radians."""
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """How far the components (k,), numbered as they are trained, stand from a stable stationary point.
+    """The distance of the components (k,), numbered as they are trained, from a stable stationary point.
 
-    angle: radians that each still has to go, its sampling error taken off, the unheld ways left out; strict_angle: the
-    same with unheld ways, except those that are flat to every digit that counts (the axes of a linear autoencoder);
-    gradient: ‖G_j‖/(2σ_j²); unstable (m, 2): ways of negative curvature, as pairs of components, or −1 and a component
-    for a way out of their span; unheld (m, 2): ways whose curvature and residual these rows cannot tell from zero.
+    angle: estimated angle of each to the stationary point, radians, less its sampling error and without the unheld
+    ways; strict_angle: the same with the unheld ways, except those whose curvature and residual are 0 to rounding
+    error (the axes of a linear autoencoder); gradient: ‖G_j‖/(2σ_j²); unstable (m, 2): ways of negative curvature, as
+    pairs of components, or −1 and a component for a way out of their span; unheld (m, 2): ways whose curvature and
+    residual do not differ from 0 within their errors.
     """
 
     angle: np.ndarray
@@ -54,12 +57,15 @@ class Convergence:
     unheld: np.ndarray
 
     def converged(self, tol: float, strict: bool = False) -> bool:
-        """Within `tol` radians of a stable stationary point; with `strict`, along the unheld ways as well."""
+        """Return whether all components are within `tol` radians of a stable stationary point.
+
+        `strict`: along the unheld ways as well.
+        """
         angle = self.strict_angle if strict else self.angle
         return not len(self.unstable) and bool((angle <= tol).all())
 
     def facts(self, order: np.ndarray) -> dict[str, Any]:
-        """What a run stores, under these names; components in their final order, pairs numbered by it."""
+        """Return the facts that a run stores, by name; components in their final order, which numbers the pairs."""
         place = np.append(np.argsort(order), -1)
         return {
             "relative_gradient": float(self.gradient.mean()),
@@ -74,28 +80,28 @@ class Convergence:
 def assess(
     method: Any, state: dict[str, Array], source: Source, *, rows: int = ROWS, work: float = 0.0
 ) -> Convergence:
-    """The convergence of a state on its data.
+    """Return the convergence of a state on its data.
 
-    rows: at most so many enter, half of them where a gradient is autograd's. work: multiplications that training took;
-    the curvatures are averaged over as many rows as a share of it allows. The larger of two layers counts for each
-    component. Works on copies: a measurement leaves the moving averages of a run alone.
+    rows: largest number of rows used, half of it if gradients are computed by autograd. work: multiplications that
+    training took; a share of it limits the rows that the curvatures are averaged over. With two layers the larger
+    angle of each component counts. Works on copies: the moving averages of the run do not change.
     """
     count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
     method, source = about_the_mean(method, source)
-    parts = grouped(source.n, count, groups)
+    parts = random_groups(source.n, count, groups)
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
         found = [
             assess_field(field, source, parts, C, count < source.n, work)
             for field in fields_of(method, state, C, mean_size(source, parts))
         ]
-    # Of all layers the larger angle of each component, and the ways of all.
+    # The larger angle of each component over the layers, and the ways of all layers.
     return reduce(larger_of, found)
 
 
 def about_the_mean(method: Any, source: Source) -> tuple[Any, Source]:
-    """Return the method and the rows as the field needs them: centred, but for losses that take the mean themselves."""
+    """Return the method and the rows for the field: centred, except for losses that subtract the mean themselves."""
     model = getattr(method, "model", None)
     if model is None or not hasattr(model, "centring"):
         return method, source.centred()
@@ -104,11 +110,11 @@ def about_the_mean(method: Any, source: Source) -> tuple[Any, Source]:
     return method, source.centred() if model.centring in ("batch", "data") else source
 
 
-def grouped(n: int, count: int, groups: int) -> list[np.ndarray]:
-    """Rows spread over all n, one from each of `count` stretches, dealt out to groups at random, and sorted there.
+def random_groups(n: int, count: int, groups: int) -> list[np.ndarray]:
+    """Return `groups` sorted sets of row numbers: one row from each of `count` stretches of n, assigned at random.
 
-    A regular step would meet the width of an image, and a group would hold one column of it. With as many rows as there
-    are, each of them is in a group: the groups' sizes differ by one.
+    A constant stride could match the width of an image, and a group would then hold one column of it. With count = n
+    every row is in a group. The sizes of the groups differ by at most one.
     """
     random = np.random.default_rng(0)
     edges = np.linspace(0, n, count + 1)
@@ -118,18 +124,18 @@ def grouped(n: int, count: int, groups: int) -> list[np.ndarray]:
 
 
 def mean_size(source: Source, parts: list[np.ndarray]) -> float:
-    """E‖x‖ over the rows of the first group."""
+    """Return E‖x‖ over the rows of the first group."""
     return float(np.linalg.norm(source.rows(parts[0]).astype(np.float64), axis=1).mean())
 
 
 def assess_field(
     field: Field, source: Source, parts: list[np.ndarray], C: np.ndarray, sampled: bool, work: float
 ) -> Convergence:
-    """The convergence of one trained matrix."""
+    """Return the convergence of one trained matrix."""
     A, W = field.parameter, field.directions
     k = A.shape[1]
     whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
-    # Groups differ in size by a row: weighed so, their plain mean is the mean over the rows.
+    # Group sizes differ by one row: with these weights the mean over groups is the mean over rows.
     sizes = np.array([len(part) for part in parts], float)
     whole *= (sizes / sizes.mean())[:, None, None]
     Q = frame(W, whole, source, field.inner)
@@ -148,7 +154,7 @@ def assess_field(
         B = np.eye(Q.shape[1])
         measured = Q.T @ whole
         start = Q.T @ A
-    found = holds(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
+    found = curvatures_at(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
     rest = whole - (B if field.inner else Q) @ measured
     squares = np.square(rest.mean(0)).sum(0)
     if sampled or field.draws:
@@ -156,11 +162,11 @@ def assess_field(
     out = np.sqrt(np.maximum(squares, 0))
     norms = np.linalg.norm(A, axis=0)
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
-    return verdict(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
+    return convergence_of(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
 
 
 def polar(A: np.ndarray) -> np.ndarray:
-    """The matrix with orthonormal columns nearest to A (q, k), each column taken to unit norm first."""
+    """Return the matrix with orthonormal columns nearest to A (q, k), after scaling each column to unit norm."""
     U, _, Vt = np.linalg.svd(
         A / np.maximum(np.linalg.norm(A, axis=0), np.finfo(float).tiny), full_matrices=False
     )
@@ -168,9 +174,9 @@ def polar(A: np.ndarray) -> np.ndarray:
 
 
 def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarray:
-    """Q (p, m): orthonormal columns near the filters, then directions beside them.
+    """Return Q (p, m): orthonormal columns near the filters, then directions orthogonal to their span.
 
-    Beside them stand where the gradient points out of their span, and the leading axes of the data that are not in it.
+    These directions are the part of the gradient outside the span, and the leading axes of the data outside it.
     """
     U = polar(W)
     p, k = U.shape
@@ -179,18 +185,23 @@ def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarr
         return U
     mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)
     axes = source.principal_axes()[1][:, : k + r]
-    found = U
+    basis = U
     for candidates in (mean, axes):
-        room = r - (found.shape[1] - k) if candidates is axes else r // 2
-        rest = candidates - found @ (found.T @ candidates)
+        room = r - (basis.shape[1] - k) if candidates is axes else r // 2
+        rest = candidates - basis @ (basis.T @ candidates)
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
-        found = np.hstack([found, left[:, : min(room, int((size > 1e-3).sum()))]])
-    Q = np.linalg.qr(found)[0]
-    return Q * np.sign(np.einsum("pm,pm->m", Q, found))
+        basis = np.hstack([basis, left[:, : min(room, int((size > 1e-3).sum()))]])
+    Q = np.linalg.qr(basis)[0]
+    return Q * np.sign(np.einsum("pm,pm->m", Q, basis))
 
 
-def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int) -> Convergence:
-    """What the ways to move say of each component."""
+def convergence_of(
+    found: Curvatures, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int
+) -> Convergence:
+    """Return the convergence of each component from the curvatures and residuals of all ways.
+
+    out (k,): ‖gradient‖ outside the probed directions, divided by 2σ_j².
+    """
     from scipy.special import stdtrit  # scipy.stats would take half a second to import
 
     k, count = len(gradient), len(found.curvature)
@@ -204,9 +215,9 @@ def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, 
     flat = (np.abs(found.curvature) <= FLAT) & still
     unheld = unsure & still
     held = np.maximum(np.abs(found.curvature), np.finfo(float).tiny)
-    # Where nothing holds a way, or a saddle is near, a small residual says nothing: the stable point is elsewhere.
+    # Where the curvature is not positive, a small residual means nothing: the stable point is elsewhere.
     angle = np.where(found.curvature <= 0, QUARTER, np.minimum(np.abs(found.residual) / held, QUARTER))
-    # Bounded, as the error of one way that little holds must not make up for what others have to go.
+    # Bounded: a large error of one nearly flat way must not cancel the angles of other ways.
     noise = np.minimum(found.residual_error / held, MOST_NOISE) if sampled else 0 * angle
     least = (
         np.median(np.abs(found.curvature[found.moves[:, 0] < 0])) if (found.moves[:, 0] < 0).any() else 1.0
@@ -214,26 +225,26 @@ def verdict(found: Holds, gradient: np.ndarray, out: np.ndarray, sampled: bool, 
     beyond = np.square(out / max(float(least), FLAT))
     squares = np.square(angle) - np.square(noise)
     loose, strict = (
-        np.minimum(np.sqrt(np.maximum(of_components(found, squares, keep, k) + beyond, 0.0)), QUARTER)
+        np.minimum(np.sqrt(np.maximum(squared_angles(found, squares, keep, k) + beyond, 0.0)), QUARTER)
         for keep in (~unheld, ~flat)
     )
     return Convergence(loose, strict, gradient, found.moves[unstable], found.moves[unheld])
 
 
-def of_components(found: Holds, squares: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
-    """Σ over the ways of a component of the squared angle that it goes along each, (k,)."""
-    total = np.zeros(k + 1)  # the last place is that of −1, the directions beside
+def squared_angles(found: Curvatures, squares: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
+    """Return for each component the sum over its ways of the squared angle along each, (k,), radians²."""
+    total = np.zeros(k + 1)  # the last entry collects −1, the directions out of the span
     for side in (0, 1):
         np.add.at(total, found.moves[:, side], np.square(found.lean))
     return total[:k] + np.where(keep, squares, 0.0) @ np.square(found.share)
 
 
-def larger_of(one: Convergence, other: Convergence) -> Convergence:
-    """The larger angle of each component, and the ways of both."""
+def larger_of(first: Convergence, second: Convergence) -> Convergence:
+    """Return the larger angle of each component, and the ways of both."""
     return Convergence(
-        np.maximum(one.angle, other.angle),
-        np.maximum(one.strict_angle, other.strict_angle),
-        np.maximum(one.gradient, other.gradient),
-        np.concatenate([one.unstable, other.unstable]),
-        np.concatenate([one.unheld, other.unheld]),
+        np.maximum(first.angle, second.angle),
+        np.maximum(first.strict_angle, second.strict_angle),
+        np.maximum(first.gradient, second.gradient),
+        np.concatenate([first.unstable, second.unstable]),
+        np.concatenate([first.unheld, second.unheld]),
     )

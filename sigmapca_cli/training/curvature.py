@@ -1,8 +1,9 @@
-"""How a field turns filters close to a point: for every pair of components, and for every way out of their span.
+"""The curvature of a field at given filters: for every pair of components, and for every direction out of their span.
 
-All in the frame of the filters: rows of A and G are coordinates along B = [U, E], U (q, k) the orthonormal matrix
-nearest to the filters, E (q, r) directions beside them. A pair (i, j) can turn as a whole, or its two axes can lean
-towards each other; the 2 × 2 response to both has a small eigenvalue, which is what holds the pair, and a large one.
+Coordinates: rows of A and G are coordinates along B = [U, E], with U (q, k) the orthonormal matrix nearest to the
+filters and E (q, r) directions orthogonal to them. A pair (i, j) can turn (both axes rotate together) or lean (the two
+axes rotate towards each other). The 2 × 2 response to both has a small eigenvalue, the soft mode, which decides whether
+the pair is stable, and a large one, the stiff mode. Below, a "way" is one such mode, or a direction out of the span.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import numpy as np
 Array = np.ndarray
 
 STEP = 0.02
-"""Radians of a trial turn: its square is the error, and no float32 sum is lost in it."""
+"""Angle of a trial rotation, radians: the error is its square, and differences stay above float32 rounding."""
 
 
 @dataclass(frozen=True)
-class Holds:
-    """What holds each way to move, m of them: pairs first, then (direction beside, component).
+class Curvatures:
+    """Curvature and residual along each of m ways: pairs first, then directions out of the span.
 
-    curvature (m,), its standard error (m,); residual (m,) the field along it, its standard error (m,); moves
-    (m, 2): the two components, or −1 and the one that moves most; share (m, k): radians that each component moves for
-    each radian of the way; lean (m,): radians that the stiff way of a pair has still to go.
+    curvature (m,) and its standard error (m,); residual (m,), the field along the way, and its standard error (m,);
+    moves (m, 2): the two components of a pair, or −1 and the component that moves most; share (m, k): radians that
+    each component moves per radian of the way; lean (m,): distance to the stationary point along the stiff mode of a
+    pair, radians.
     """
 
     curvature: Array
@@ -37,7 +39,7 @@ class Holds:
 
 
 def rounds(k: int) -> list[tuple[Array, Array]]:
-    """Every pair of k components once, in k − 1 or k sets of pairs that share no component (a tournament)."""
+    """Return every pair of k components once, in k − 1 (k for odd k) sets of disjoint pairs: a round-robin schedule."""
     players = list(range(k)) + ([-1] if k % 2 else [])
     found = []
     for _ in range(len(players) - 1):
@@ -51,7 +53,7 @@ def rounds(k: int) -> list[tuple[Array, Array]]:
 
 
 def turned(A: Array, i: Array, j: Array, angle: float) -> Array:
-    """A (…, q, k) after a turn of the planes (i, j): row i ← cos·row i − sin·row j, row j ← sin·row i + cos·row j."""
+    """Return A (…, q, k) with planes (i, j) rotated: row i ← cos·row i − sin·row j, row j ← sin·row i + cos·row j."""
     c, s = np.cos(angle), np.sin(angle)
     result = A.copy()
     result[..., i, :] = c * A[..., i, :] - s * A[..., j, :]
@@ -60,21 +62,21 @@ def turned(A: Array, i: Array, j: Array, angle: float) -> Array:
 
 
 def leaning(A: Array, i: Array, j: Array, step: Array) -> Array:
-    """A (q, k) with columns i and j leaning towards each other, by step (k,) times their own length."""
+    """Return A (q, k) with the columns i and j moved towards each other by step (k,), in units of A."""
     result = A.copy()
     result[i, j] += step[j]
     result[j, i] += step[i]
     return result
 
 
-def holds(
+def curvatures_at(
     field: Callable[[Array], Array], A: Array, sigma: Array, measured: Array, rigid: bool = False
-) -> Holds:
-    """The ways to move at A (q, k) and what holds them.
+) -> Curvatures:
+    """Return curvature and residual along all ways at A (q, k).
 
-    field: A -> (G, q, k), by groups of rows; measured (G', q, k): the same at A, over more rows. sigma (k,): standard
-    deviations of the components. Curvatures are free of units: the field is divided by 2σ_iσ_j. rigid: a constraint
-    keeps the columns orthonormal, so that pairs turn and cannot lean.
+    field: A -> (G, q, k), by groups of rows; measured (G', q, k): the field at A over more rows. sigma (k,): standard
+    deviations of the components. Curvatures have no unit: the field is divided by 2σ_iσ_j. rigid: a constraint
+    keeps the columns orthonormal, so that pairs can turn but not lean.
     """
     k, norms = A.shape[1], np.linalg.norm(A, axis=0)
     along = sigma / norms
@@ -92,34 +94,38 @@ def holds(
         residuals.append(in_pair(measured, i, j, scale))
         moves.append(np.stack([i, j], axis=1))
     found = (
-        [of_pairs(np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid, k)]
+        [
+            pair_curvatures(
+                np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid, k
+            )
+        ]
         if moves
         else []
     )
     if len(A) > k:
-        found.append(beside(field, A, base, measured, sigma, norms))
-    return joined(found)
+        found.append(curvatures_out_of_span(field, A, base, measured, sigma, norms))
+    return concatenated(found)
 
 
 def in_pair(F: Array, i: Array, j: Array, scale: Array) -> Array:
-    """(G, pairs, 2): the field (G, q, k) along the turn of each pair, and along its lean."""
+    """Return the field F (G, q, k) along the turn and along the lean of each pair, (G, pairs, 2)."""
     high, low = F[:, j, i] / scale[j, i], F[:, i, j] / scale[i, j]
     return np.stack([high - low, high + low], axis=-1) / 2
 
 
-def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool, k: int) -> Holds:
-    """The soft way of every pair from its responses (G, pairs, 2, 2) and its residuals (G', pairs, 2)."""
+def pair_curvatures(blocks: Array, residuals: Array, moves: Array, rigid: bool, k: int) -> Curvatures:
+    """Return the soft mode of every pair from its responses (G, pairs, 2, 2) and its residuals (G', pairs, 2)."""
     if rigid:
         turn, along = blocks[:, :, 0, 0], residuals[:, :, 0]
         ones, none = shares(np.ones((len(moves), 2)), moves, k), np.zeros(len(moves))
-        return Holds(turn.mean(0), spread(turn), along.mean(0), spread(along), moves, ones, none)
+        return Curvatures(turn.mean(0), spread(turn), along.mean(0), spread(along), moves, ones, none)
     B, F = blocks.mean(0), residuals.mean(0)
     half = (B[:, 0, 0] + B[:, 1, 1]) / 2
     root = np.sqrt(np.maximum(half**2 - (B[:, 0, 0] * B[:, 1, 1] - B[:, 0, 1] * B[:, 1, 0]), 0.0))
     soft, stiff = half - root, half + root
     right, left = vector(B, soft), vector(B.swapaxes(1, 2), soft)
     product = np.einsum("mi,mi->m", left, right)
-    # A block with two equal eigenvalues and one eigenvector cannot be split: the turn stands for the soft way.
+    # A block with two equal eigenvalues and only one eigenvector has no two modes: the turn is used as the soft mode.
     whole = np.abs(product) < 1e-3
     right[whole], left[whole], product[whole] = (1.0, 0.0), (1.0, 0.0), 1.0
     left /= product[:, None]
@@ -132,34 +138,37 @@ def of_pairs(blocks: Array, residuals: Array, moves: Array, rigid: bool, k: int)
     each = np.stack([right[:, 0] + right[:, 1], right[:, 1] - right[:, 0]], axis=1)
     lean = np.where(np.abs(stiff) > 1e-6, lean, 0.0)
     share = shares(np.abs(each), moves, k)
-    return Holds(curvature.mean(0), spread(curvature), along.mean(0), spread(along), moves, share, lean)
+    return Curvatures(curvature.mean(0), spread(curvature), along.mean(0), spread(along), moves, share, lean)
 
 
 def shares(each: Array, moves: Array, k: int) -> Array:
-    """(m, k) from what the two components of each pair move, (m, 2)."""
-    found = np.zeros((len(moves), k))
+    """Return the share (m, k) of every component from `each` (m, 2), that of the two components of each pair."""
+    share = np.zeros((len(moves), k))
     rows = np.arange(len(moves))
-    found[rows, moves[:, 0]], found[rows, moves[:, 1]] = each[:, 0], each[:, 1]
-    return found
+    share[rows, moves[:, 0]], share[rows, moves[:, 1]] = each[:, 0], each[:, 1]
+    return share
 
 
 def vector(B: Array, value: Array) -> Array:
-    """The eigenvectors (m, 2) of matrices B (m, 2, 2) to these eigenvalues: the larger of two ways to write them."""
-    one = np.stack([B[:, 0, 1], value - B[:, 0, 0]], axis=1)
-    two = np.stack([value - B[:, 1, 1], B[:, 1, 0]], axis=1)
-    larger = np.linalg.norm(two, axis=1) > np.linalg.norm(one, axis=1)
-    found = np.where(larger[:, None], two, one)
-    size = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.where(size > 1e-12, found / np.where(size > 1e-12, size, 1.0), np.array([1.0, 0.0]))
+    """Return the unit eigenvectors (m, 2) of the matrices B (m, 2, 2) for the eigenvalues `value` (m,).
+
+    Either row of B − value·I gives the eigenvector; the one of larger norm is used. Of a multiple of I: (1, 0).
+    """
+    first = np.stack([B[:, 0, 1], value - B[:, 0, 0]], axis=1)
+    second = np.stack([value - B[:, 1, 1], B[:, 1, 0]], axis=1)
+    larger = np.linalg.norm(second, axis=1) > np.linalg.norm(first, axis=1)
+    vectors = np.where(larger[:, None], second, first)
+    size = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.where(size > 1e-12, vectors / np.where(size > 1e-12, size, 1.0), np.array([1.0, 0.0]))
 
 
-def beside(
+def curvatures_out_of_span(
     field: Callable[[Array], Array], A: Array, base: Array, measured: Array, sigma: Array, norms: Array
-) -> Holds:
-    """The ways out of the span: towards each direction v beside it, the components together.
+) -> Curvatures:
+    """Return the ways out of the span: for each direction v orthogonal to it, k joint moves of the components.
 
-    The responses of all components to moves of all components towards one v are a (k, k) matrix, symmetric for a
-    gradient in the scale of b_j = σ_j a_j. Its eigenvectors are the ways.
+    The responses of all components to moves of all components towards one v form a (k, k) matrix. In the scale
+    b_j = σ_j a_j it is symmetric if the field is a gradient. Its eigenvectors are the ways.
     """
     q, k = A.shape
     r = q - k
@@ -167,7 +176,7 @@ def beside(
     for start in range(0, k, r):
         columns = np.arange(start, min(start + r, k))
         for first in range(r):
-            beyond = (columns - start + first) % r  # each component towards a direction of its own
+            beyond = (columns - start + first) % r  # each component moves towards another direction
             moved = A.copy()
             moved[k + beyond, columns] += STEP * norms[columns]
             response = (field(moved) - base)[:, k + beyond, :] / STEP  # (G, columns, k)
@@ -183,18 +192,18 @@ def beside(
     moves = np.stack([np.full(r * k, -1), most.ravel()], axis=1)
     c, s = curvature.reshape(len(base), -1), residual.reshape(len(measured), -1)
     none = np.zeros(r * k)
-    return Holds(values.ravel(), spread(c), s.mean(0), spread(s), moves, share.reshape(-1, k), none)
+    return Curvatures(values.ravel(), spread(c), s.mean(0), spread(s), moves, share.reshape(-1, k), none)
 
 
 def spread(groups: Array) -> Array:
-    """Standard error of the mean of the groups (G, m)."""
+    """Return the standard error (m,) of the mean over the groups (G, m)."""
     return groups.std(0, ddof=1) / np.sqrt(len(groups))
 
 
-def joined(parts: list[Holds]) -> Holds:
-    """Several sets of ways as one; none for a single component of a single feature."""
+def concatenated(parts: list[Curvatures]) -> Curvatures:
+    """Concatenate several sets of ways; return an empty one for a single component of a single feature."""
     if not parts:
         none = np.zeros(0)
-        return Holds(none, none, none, none, np.zeros((0, 2), int), np.zeros((0, 1)), none)
-    names = Holds.__dataclass_fields__
-    return Holds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        return Curvatures(none, none, none, none, np.zeros((0, 2), int), np.zeros((0, 1)), none)
+    names = Curvatures.__dataclass_fields__
+    return Curvatures(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

@@ -1,8 +1,8 @@
-"""The vector field that training follows, on rows in groups: what a step would do on average, at any filters.
+"""The vector field that training follows: the average effect of a step at any filters, by groups of rows.
 
-A method is a field G(A) = effective gradient of its trained matrix A, the part that its constraint lets act; training
-stands still where G = 0. `convergence` asks for G at filters close to those of a run. σ in it is exact over the
-data: the noise of a moving average is no property of the filters.
+A method defines a field G(A): the effective gradient of its trained matrix A, that is, the part of the gradient that
+its constraint permits. Training is stationary where G = 0. `convergence` evaluates G at filters close to those of a
+run. σ is exact over the data, because the noise of a moving average is no property of the filters.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 GROWTH = 4.0
-"""A trained σ or a is also looked at when it has grown to so many times its value."""
+"""A trained σ or a is also evaluated at this multiple of its value."""
 
 
 class Field(Protocol):
-    """G of one trained matrix, all else held as the run left it. Coordinates are those of the rows x, or reduced.
+    """G of one trained matrix, with the rest of the state held constant.
 
-    parameter (q, k): the matrix that is trained; directions (q_x, k): whose projections of x are the components;
-    draws: whether G depends on random numbers besides the rows; rigid: whether a constraint keeps it orthonormal;
-    inner: whether it is a rotation (k, k) of components behind a projection; cost: seconds of a row in those of the
-    step by hand, roughly.
+    Coordinates are those of the rows x, or of their projection (`within`).
+    parameter (q, k): the trained matrix; directions (q_x, k): x @ directions are the components; draws: whether G
+    depends on random numbers besides the rows; rigid: whether a constraint keeps the matrix orthonormal; inner:
+    whether the matrix is a rotation (k, k) of components after a projection; cost: time per row, about, in units of
+    that of the hand-written step.
     """
 
     @property
@@ -53,18 +54,21 @@ class Field(Protocol):
     def cost(self) -> int: ...
 
     def deviations(self, C: Array) -> Array:
-        """σ (k,) of the components on rows of covariance C; 1 for a second layer, behind whitening."""
+        """Return σ (k,) of the components on rows of covariance C; 1 for a second layer, which follows whitening."""
 
     def at(self, A: Array, x: Array) -> Array:
-        """Effective gradient (G, q, k) at the matrix A (q, k), averaged over each group of rows x (G, b, q_x)."""
+        """Return the effective gradient (G, q, k) at A (q, k), averaged over each group of rows x (G, b, q_x)."""
 
     def within(self, Q: Array, C: Array) -> Field:
-        """The same for rows x @ Q of covariance C (m, m); Q (q_x, m) spans the directions."""
+        """Return the field for rows x @ Q of covariance C (m, m); Q (q_x, m) spans the directions."""
 
 
 @dataclass(frozen=True)
-class HostField:
-    """Of `NumpyMain`: G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW)."""
+class NumpyMainField:
+    """The field of `NumpyMain`.
+
+    G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW).
+    """
 
     method: NumpyMain
     parameter: Array
@@ -102,13 +106,16 @@ class HostField:
         G *= 2 / x.shape[-2]
         return G - A * ((A * G).sum(-2, keepdims=True) / np.square(A).sum(-2, keepdims=True))
 
-    def within(self, Q: Array, C: Array) -> HostField:
+    def within(self, Q: Array, C: Array) -> NumpyMainField:
         return replace(self, parameter=Q.T @ self.parameter, C=C)
 
 
 @dataclass(frozen=True)
-class ComposedField:
-    """Of any other method, by autograd in float64: `layer` is W, or V behind a projection or as a second layer."""
+class AutogradField:
+    """The field of any other method, by autograd in float64.
+
+    `layer` is "W", or "V" for a rotation after a projection and for a second layer.
+    """
 
     method: Any
     layer: str
@@ -158,7 +165,7 @@ class ComposedField:
         _, gradients = self.method.gradient(state, rows, generator)
         return np.asarray(effective_gradient(self.constraint, gradients[self.layer], matrix))
 
-    def within(self, Q: Array, C: Array) -> ComposedField:
+    def within(self, Q: Array, C: Array) -> AutogradField:
         import torch
 
         W = torch.from_numpy(Q.T) @ self.state["W"]
@@ -166,20 +173,20 @@ class ComposedField:
 
 
 def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list[Field]:
-    """The fields of a run, one for each trained matrix. C (p, p) covariance of the rows, `size` = E‖x‖."""
+    """Return the fields of a run, one for each trained matrix. C (p, p) covariance of the rows, `size` = E‖x‖."""
     if isinstance(state["W"], np.ndarray):
         W = state["W"].astype(np.float64)
         fixed = state["sigma"].astype(np.float64) if method.sigma.name == "unit" else None
-        return [HostField(method, W, C, fixed)]
+        return [NumpyMainField(method, W, C, fixed)]
     import torch
 
     values = {n: v.detach().to("cpu", torch.float64, copy=True) for n, v in state.items()}
     if method.model.beta == "input_norm":
         values["beta"] = torch.tensor(method.model.beta_0 * size, dtype=torch.float64)
     if method.model.centring == "batch":
-        # The rows of a data set are centred already; small groups of them are not to be centred on themselves.
+        # The rows of a data set are centred already; a small group must not be centred on its own mean.
         method = replace(method, model=replace(method.model, centring="data"))
-    # σ is worked out exactly beforehand: no row of a group is to move it.
+    # σ is computed exactly beforehand: the rows of a group must not change it.
     exact = "data" if method.sigma.name == "batch" else method.sigma.name
     method = replace(method, sigma=replace(method.sigma, momentum=1.0, name=exact))
     if method.constraint == "weight_norm":
@@ -187,16 +194,17 @@ def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list
     layers = [method.trained, *(["V"] if method.second else [])]
     draws = "mask" in method.objective.needs
     return [
-        ComposedField(method, layer, given, torch.from_numpy(C), draws)
-        for given in (values, *ahead(method, values))
+        AutogradField(method, layer, given, torch.from_numpy(C), draws)
+        for given in (values, *with_grown_scales(method, values))
         for layer in layers
     ]
 
 
-def ahead(method: Any, state: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-    """Where a trained σ or a is going, if it is: filters that stand still for a small one may not for a large one.
+def with_grown_scales(method: Any, state: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Return the state with a larger σ or a if these are trained; else no state.
 
-    A σ without a regulariser grows for as long as a run takes, and acts as a growing a.
+    Filters that are stationary for a small σ or a may not be stationary for a large one. A σ without a regulariser
+    grows during the whole run, with the same effect as a growing a.
     """
     moving = ["sigma"] if method.trains_sigma and not method.sigma.l2 else []
     moving += ["a"] if method.trains_a else []
@@ -204,10 +212,10 @@ def ahead(method: Any, state: dict[str, Tensor]) -> list[dict[str, Tensor]]:
 
 
 def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
-    """The part of a gradient (…, p, k) that moves W when the constraint follows the step, to first order.
+    """Return the part of a gradient (…, p, k) that changes W, to first order, if the constraint follows the step.
 
-    unit_norm: less its part along each column; symmetric: less W·sym(WᵀG); gram_schmidt: of the part within the
-    span only what the strict lower triangle of WᵀG turns; weight_norm: the gradient of the unit filters.
+    unit_norm: G less its part along each column; symmetric: G − W·sym(WᵀG); gram_schmidt: within the span only the
+    rotations of the strict lower triangle of WᵀG; weight_norm: the gradient of the unit-norm filters.
     """
     import torch
 
@@ -227,7 +235,7 @@ def effective_gradient(constraint: str, gradient: Tensor, W: Tensor) -> Tensor:
 
 
 def with_exact_sigma(method: Any, state: dict[str, Tensor], C: Tensor) -> dict[str, Tensor]:
-    """A copy of the state in which a σ that follows the data is the data's own, √diag(WᵀCW)."""
+    """Return a copy of the state in which a σ that is estimated from the data is exact, √diag(WᵀCW)."""
     import torch
 
     state = {name: value.clone() for name, value in state.items()}

@@ -83,7 +83,7 @@ def test_transform_then_reconstruct_is_exact_when_k_is_p(world):
     assert "exists" in world("transform", "outputs/full", "x.npy", "y.npy", status=2).stderr
     assert "16" in world("transform", "outputs/full", "y.npy", "again.npy", status=0).stdout
     np.save(world.folder / "thin.npy", x[:, :5])
-    assert "rows of 5" in world("transform", "outputs/full", "thin.npy", "t.npy", status=2).stderr
+    assert "rows have 5" in world("transform", "outputs/full", "thin.npy", "t.npy", status=2).stderr
     assert not (world.folder / "t.npy").exists()
 
 

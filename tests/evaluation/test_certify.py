@@ -9,7 +9,8 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.certify import certify_run, certify_variances, state_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
 from sigmapca_cli.evaluation.words import explain
-from sigmapca_cli.sources.base import MemorySource, Standardisation
+from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.memory import MemorySource
 
 MAIN = {"model": {"name": "nlpca", "family": "nonlinear_pca", "objective": "main", "kind": "trained"}}
 
@@ -69,7 +70,7 @@ def test_a_trained_sigma_scales_a():
 def test_linear_pca_is_judged_by_its_variances_alone(kind):
     model = {"name": "pca_svd", "family": "linear_pca", "objective": "", "kind": "direct"}
     found = certify_run(*run_on(rows(kind), model=model))
-    assert found.verdict[0, 1] == ARBITRARY and "nothing else to tell their axes by" in " ".join(
+    assert found.verdict[0, 1] == ARBITRARY and "linear PCA cannot identify their axes" in " ".join(
         explain(found)
     )
     assert verdict(rows(kind, sigma=(1.5, 1.0)), model=model) == IDENTIFIED
@@ -102,14 +103,14 @@ def test_the_angle_of_linear_pca_is_that_of_repeated_samples():
         ({"sigma": {"name": "unit"}}, "sigma=unit"),
         (
             {"model": {**MAIN["model"], "name": "linear_ae", "family": "linear_pca"}},
-            "axes in it are arbitrary",
+            "axes are always arbitrary",
         ),
     ],
 )
 def test_another_equation_is_refused_with_what_to_use_instead(config, words):
     with pytest.raises(InputError, match=words) as refused:
         certify_run(*run_on(rows(), **config))
-    assert "stability" in str(refused.value) or "nothing to certify" in str(refused.value)
+    assert "stability" in str(refused.value) or "always arbitrary" in str(refused.value)
 
 
 def test_of_an_unconverged_run_the_run_is_spoken_of():
@@ -154,7 +155,7 @@ def test_a_mixture_that_an_a_holds_is_not_called_identified():
     found = certify(mixed, a=4.0)
     assert found.curvature[0, 1] > 0 and found.verdict[0, 1] == REPELLED and found.mixed[0, 1]
     words = " ".join(explain(found))
-    assert "holds them where they are mixtures" in words and "a smaller a (0.8)" in words
+    assert "makes mixtures of them stable" in words and "a smaller a (0.8)" in words
     assert certify(s, a=0.8).verdict[0, 1] == IDENTIFIED
     # Different variances are held where they are by these, whatever the shapes.
     assert certify(mixed * [2, 1], a=4.0).verdict[0, 1] == IDENTIFIED
@@ -171,6 +172,6 @@ def test_components_of_the_variance_of_directions_left_out_are_not_identified():
         assert found.identified.tolist() == good
     run.filters = np.eye(4)[:, :2]
     assert (
-        "component 2 has no more variance than directions beyond these 2"
+        "component 2 has the same variance as directions that k=2 leaves out"
         in explain(certify_run(run, source))[-1]
     )

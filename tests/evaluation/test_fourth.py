@@ -63,7 +63,7 @@ def test_axes_that_f_leaves_are_repelled():
     turned = (Y - Y.mean(0)) @ np.array([[1, -1], [1, 1]]) / np.sqrt(2)
     found = certify_fourth(turned, LAM)
     assert found.verdict[0, 1] == REPELLED and found.curvature[0, 1] < 0
-    assert "F rises as they are turned away" in explain(found)[1]
+    assert "F increases if they are rotated" in explain(found)[1]
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

@@ -191,7 +191,8 @@ def test_a_sub_gaussian_pair_is_told_to_take_a_smaller_a():
     lines = explain(certify(np.random.default_rng(0).uniform(-1, 1, (3000, 3)), a=4.0))
     assert lines[0].startswith("0 of 3")
     assert (
-        lines[1].startswith("components 1–3: this nonlinearity turns them away") and "smaller a" in lines[1]
+        lines[1].startswith("components 1–3: this nonlinearity makes these axes unstable")
+        and "smaller a" in lines[1]
     )
 
 

@@ -65,11 +65,21 @@ def test_sigma_error_is_relative_and_exact_on_the_biased_std(data):
     assert metrics.sigma_error(std * 1e-9, W, C * 1e-18) < 1e-9
 
 
+def test_component_std_is_that_of_the_solution(data):
+    """Two copies: they round differently, and stored runs hold the bits of both."""
+    from sigmapca_cli.methods.solution import deviations
+
+    _, C = data
+    W = orthonormal(6, 3)
+    np.testing.assert_allclose(metrics.component_std(W, C), deviations(W, C), rtol=1e-12)
+
+
 def test_kurtosis_equals_scipy(data):
     from scipy.stats import kurtosis
 
     x, _ = data
     np.testing.assert_allclose(metrics.kurtosis(x * 1e-8 + 3), kurtosis(x, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(metrics.kurtosis(x * 1e-100), kurtosis(x, axis=0), rtol=1e-12)
     assert metrics.kurtosis(np.ones((5, 1)))[0] == 0
 
 

@@ -41,10 +41,10 @@ def test_compare_pools_no_settings():
 @pytest.mark.parametrize(
     "runs, words",
     [
-        ([run(seed=s, init="pca") for s in range(6)], "start at the same place"),
+        ([run(seed=s, init="pca") for s in range(6)], "start from the same filters"),
         ([run(seed=s, solver="newton") for s in range(6)], "no random numbers"),
         ([run(seed=s, converged=s > 1) for s in range(6)], "2 of 6 runs have not converged"),
-        ([run(seed=s) for s in range(2)], "2 runs are few"),
+        ([run(seed=s) for s in range(2)], "only 2 runs"),
     ],
 )
 def test_what_weakens_an_agreement_is_said(runs, words):

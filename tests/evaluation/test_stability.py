@@ -57,15 +57,6 @@ def test_random_runs_have_no_reproducible_component():
     assert not stability([orthonormal(30, 4, generator) for _ in range(8)]).reproducible.any()
 
 
-def test_similarity_of_components_instead_of_filters():
-    """Two filters that differ only where the data has no variance make the same component."""
-    C = np.diag([2.0, 1.0, 0.0])
-    A = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    B = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, -5.0]])
-    assert stability([A, B], C=C).index.min() == pytest.approx(1)
-    assert stability([A, B]).index.min() < 0.7
-
-
 def test_one_run_is_refused():
     with pytest.raises(InputError, match="two or more runs"):
         stability([np.eye(3)])

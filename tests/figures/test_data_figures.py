@@ -7,7 +7,7 @@ import pytest
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures import plot_run
-from sigmapca_cli.figures.data import plot_data, plot_source, spaced
+from sigmapca_cli.figures.data import plot_data, plot_source
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import in_order_of, plot_signals
@@ -64,7 +64,7 @@ def test_runs_with_their_data_get_the_figures_that_suit(name, figures, tmp_path)
     )
     drawn = {path.stem for path in plot_run(run, tmp_path, source=source)}
     assert drawn == {"filters", "spectrum", "histograms"} | figures
-    with pytest.raises(InputError, match="without its data"):
+    with pytest.raises(InputError, match="it needs the data of the run"):
         plot_run(run, tmp_path, ["histograms"])
 
 
@@ -75,12 +75,6 @@ def test_a_file_of_points_and_one_of_features(tmp_path):
     source = build(DataConfig(name="array", path=str(tmp_path / "points.npy"), standardise="none"))
     offsets = plot_source(source).axes[0].collections[0].get_offsets()
     np.testing.assert_allclose(np.asarray(offsets), X, rtol=1e-4)
-
-
-def test_spaced_numbers_are_in_order_and_reach_both_ends():
-    np.testing.assert_array_equal(spaced(5, 10), np.arange(5))
-    index = spaced(1000, 7)
-    assert len(index) == 7 and index[0] == 0 and index[-1] == 999 and (np.diff(index) > 0).all()
 
 
 def test_real_images_and_digits(shared_data, tmp_path):

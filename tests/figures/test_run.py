@@ -47,7 +47,7 @@ def test_the_command_names_the_figures_there_are():
 def test_a_run_without_metrics_has_no_curves(run, tmp_path):
     run.metrics = {}
     assert not any(p.name.startswith("curves") for p in plot_run(run, tmp_path))
-    with pytest.raises(InputError, match="nothing to draw curves from"):
+    with pytest.raises(InputError, match="curves cannot be drawn for the run"):
         plot_run(run, tmp_path, ["curves"])
 
 

@@ -8,7 +8,8 @@ from methods_helpers import composed, fit, planted, rows_of, start
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build
 from sigmapca_cli.methods.direct import ALGORITHMS
-from sigmapca_cli.sources.base import MemorySource, Standardisation
+from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.memory import MemorySource
 
 P, K = 8, 4
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.report.gather import axes_of, in_order, open_all, ordered, telling
+from sigmapca_cli.report.gather import axes_of, in_order, open_all, ordered, without_followers
 from sigmapca_cli.runs.read import Run
 
 
@@ -28,7 +28,7 @@ def test_a_grid_gives_a_slider_a_setting():
 
 def test_settings_that_follow_another_are_not_told_twice():
     settings = {"nonlinearity.a": ["1.0", "2.0"], "a": ["1", "2"], "model.objective": ["m", "n"]}
-    assert list(telling(settings)) == ["a"]
+    assert list(without_followers(settings)) == ["a"]
     axes, keys = axes_of({"model.name": ["x", "y"], "lr": ["2", "1"]}, 2)
     assert [(axis.name, axis.values) for axis in axes] == [("lr, model", ["1, y", "2, x"])]
     assert keys == [(1,), (0,)]

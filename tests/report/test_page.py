@@ -22,6 +22,7 @@ from sigmapca_cli.report.page import (
     Text,
     Verdict,
     Verdicts,
+    data_uri,
     render,
     write_page,
 )
@@ -72,7 +73,7 @@ def everything(text: str) -> list[Section]:
             text, [Text(text), Verdicts([Verdict(text, True), Verdict(text, False, text), Verdict(text)])]
         ),
         Section(
-            "b", [Picture.from_figure(new_figure(1, 1), text, text), Pictures([svg, svg], [("#000", text)])]
+            "b", [Picture(data_uri(b"PNG", "image/png"), text, text), Pictures([svg, svg], [("#000", text)])]
         ),
         Section("c", [Table(text, [text, "n"], [[text, 1.5], [Cell(text, 2.0, "#s-b", 0.5), None]])]),
         Section("d", [Gallery([Axis(text, [text, "2"])], [Panel((0,), text, [Text(text)], 1)])]),

@@ -77,7 +77,7 @@ def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monk
         write_run(tmp_path / str(seed), 1, seed)
     parts = by_title([str(tmp_path)])
     assert len(parts["Runs"][0].rows) == 5
-    assert "3 of the 5 runs are drawn" in parts["Runs"][1].text
+    assert "3 of the 5 runs are shown" in parts["Runs"][1].text
     assert [panel.run for panel in parts["Filters"][0].panels] == [1, 3, 5]
 
 
@@ -90,7 +90,7 @@ def test_the_certificate_names_the_components():
     }
     first, second = certificate(evaluation)
     assert first.text.startswith("2 of 4") and "0.980 or more" in first.text and first.holds is False
-    assert second.text == "components 2 and 3: these rows do not fix their axes"
+    assert second.text == "components 2 and 3: these rows do not identify their axes"
     stored = certificate({**evaluation, "identifiability/words": "2 of 4\ncomponents 2 and 3 look Gaussian"})
     assert [verdict.text for verdict in stored] == ["2 of 4", "components 2 and 3 look Gaussian"]
     assert certificate({}) == []

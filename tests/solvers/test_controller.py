@@ -15,7 +15,7 @@ ROOT = -0.8
 class Bottleneck:
     """One pair, at the angle t: S = ((t − place)² + depth)(t + 0.8), least at place without being zero there."""
 
-    count, free = 0, False
+    count, matrix_free = 0, False
 
     def __init__(self, depth, place):
         self.depth, self.place = depth, place
@@ -34,15 +34,15 @@ class Bottleneck:
     def system(self, point):
         u = self.angle(point.R) - self.place
         J = np.array([[2 * u * (self.angle(point.R) - ROOT) + u**2 + self.depth]])
-        return steps.Dense(J, np.ones(1))
+        return steps.DenseJacobian(J, np.ones(1))
 
-    def adapt(self, R, sigma, iteration):
+    def remeasure(self, R, sigma, iteration):
         return False
 
     def unstable(self, point):
         return None
 
-    def widen(self):
+    def add_rows(self):
         return False
 
 
@@ -71,11 +71,11 @@ def test_a_pair_without_a_stationary_angle_is_named():
             return point
 
         def system(self, point):
-            return steps.Dense(np.array([[1e-2]]), np.ones(1))
+            return steps.DenseJacobian(np.array([[1e-2]]), np.ones(1))
 
     control = Controller(False)
     _, converged = _run(Turning(0.0, 0.0), np.eye(2), 1e-6, 60, [], control)
     note = _turning(control.turned, np.array([1, 0]))
-    assert not converged and "components 1 and 2 turned through" in note
-    assert "components 1 and 3 turned through 4.0 rad" in _turning(np.array([0, 0, 4.0]), np.array([2, 0, 1]))
+    assert not converged and "components 1 and 2 rotated by" in note
+    assert "components 1 and 3 rotated by 4.0 rad" in _turning(np.array([0, 0, 4.0]), np.array([2, 0, 1]))
     assert not _turning(np.array([3.0]), np.array([0, 1])) and not _turning(0.0, np.array([0, 1]))

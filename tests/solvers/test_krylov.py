@@ -7,7 +7,7 @@ from scipy.linalg import expm
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
-from sigmapca_cli.solvers.krylov import Arnoldi, Free
+from sigmapca_cli.solvers.krylov import Arnoldi, MatrixFreeJacobian
 from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.parallel import threads
@@ -84,7 +84,7 @@ def test_steps_in_a_krylov_space_are_those_of_the_whole_jacobian():
     D, S = steps.preconditioner(point.H, point.K), jac.pack(point.S)
     product = Product(*given)
     J = np.stack([product(e) for e in np.eye(len(D))], axis=1)
-    dense, free = steps.Dense(J, D), Free(product, np.sqrt(D))
+    dense, free = steps.DenseJacobian(J, D), MatrixFreeJacobian(product, np.sqrt(D))
     theta = np.random.default_rng(0).normal(size=len(D))
     assert np.linalg.norm((J @ free.newton(S) + S) / np.sqrt(D)) <= 0.05 * np.linalg.norm(S / np.sqrt(D))
     space = Arnoldi(free.scaled, S, len(S))
@@ -110,8 +110,8 @@ def test_an_unstable_direction_is_found_without_the_jacobian(pairs):
     root, weak = np.linspace(1, 2, pairs), rng.normal(size=pairs)
     weak /= np.linalg.norm(weak)
     turned = B @ (np.eye(pairs) - np.outer(weak, weak)) - 0.3 * np.outer(weak, weak)
-    assert Free(lambda v: root * (B @ (root * v)), root).unstable(0.05) is None
-    found = Free(lambda v: root * (turned @ (root * v)), root).unstable(0.05) * root
+    assert MatrixFreeJacobian(lambda v: root * (B @ (root * v)), root).unstable(0.05) is None
+    found = MatrixFreeJacobian(lambda v: root * (turned @ (root * v)), root).unstable(0.05) * root
     assert abs(found @ weak) > 0.95 * np.linalg.norm(found)
 
 

@@ -201,7 +201,7 @@ def test_gaussian_pairs_of_equal_variance_are_not_called_identified():
 def test_curvature_of_a_pair_is_the_diagonal_of_the_hessian():
     Y, R = dependent(20_000), orthogonal(6, 3)
     point = Fourth.of(Y).at(R)
-    groups = influence.grouped(Y, point)
+    groups = influence.group_moments(Y, point)
     found, error = influence.pair_curvature(groups, point, LAM)
     diagonal = np.diag(ascent.system(Fourth.of(Y), point, LAM).J)
     upper = np.triu_indices(6, 1)
@@ -222,7 +222,7 @@ def test_the_error_of_the_curvature_is_its_spread_over_samples():
         Y = sources("mixed", 2000, 4, 2, seed) @ A
         Y -= Y.mean(0)
         point = Fourth.of(Y).at(orthogonal(4, 1))
-        found, error = influence.pair_curvature(influence.grouped(Y, point), point, LAM)
+        found, error = influence.pair_curvature(influence.group_moments(Y, point), point, LAM)
         seen.append(found)
         stated.append(error)
     upper = np.triu_indices(4, 1)
@@ -248,7 +248,7 @@ def test_too_few_steps_are_not_called_converged():
     Y = dependent()
     result = maximise(Y, start=orthogonal(6, 2), max_iter=2)
     assert not result.converged and result.iterations == 2 and result.angle > 1e-5
-    assert "rad still to go after 2 steps" in result.notes[0]
+    assert "not converged: after 2 steps the next step is" in result.notes[0]
 
 
 def test_standard_errors_are_the_spread_over_samples():
@@ -275,7 +275,7 @@ def test_a_row_that_owns_a_component_is_named():
     assert maximise(Y).notes == []
     Y[1234] *= 1e4
     spoiled = maximise((Y - Y.mean(0)) @ np.linalg.eigh(np.cov(Y.T))[1][:, ::-1])
-    assert any("component 1 is owned by few rows" in note and "row 1235 " in note for note in spoiled.notes)
+    assert any("component 1 depends on few rows" in note and "row 1235 " in note for note in spoiled.notes)
     assert spoiled.carrying[0] < 1.01
 
 

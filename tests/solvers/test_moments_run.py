@@ -14,8 +14,9 @@ from sigmapca_cli.runner.newton import Newton
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.sources.base import MemorySource, Standardisation, Truth
+from sigmapca_cli.sources.base import Standardisation, Truth
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.memory import MemorySource
 
 
 def planted(kind, n=30_000):
@@ -71,11 +72,11 @@ def test_bad_rows_are_named_and_drawn_in(rows, factor, caplog):
     source = planted("laplace", 20_000)
     bad = spoiled(source, rows, factor)
     without, _ = moments_fit(bad, 8)
-    assert "is owned by few rows" in caplog.text
+    assert "depends on few rows" in caplog.text
     assert matched(without.W, bad.truth.filters).mean() < 0.95
     caplog.clear()
     with_clip, facts = moments_fit(bad, 8, clip=0.998)
-    assert "40 of 20000 rows were drawn in" in caplog.text and "owned" not in caplog.text
+    assert "40 of 20000 rows were clipped" in caplog.text and "few rows" not in caplog.text
     assert facts["converged"] and matched(with_clip.W, bad.truth.filters).mean() > 0.999
     clean, _ = moments_fit(source, 8)
     drawn, _ = moments_fit(source, 8, clip=0.999)
@@ -83,7 +84,7 @@ def test_bad_rows_are_named_and_drawn_in(rows, factor, caplog):
 
 
 def test_moments_of_clipped_rows_are_those_of_the_rows():
-    """Corrected from those of all rows, against the rows themselves drawn in."""
+    """Corrected from those of all rows, against clipped rows themselves."""
     source = spoiled(planted("mixed", 5000), 50, 10.0)
     X = np.concatenate(list(source.blocks())).astype(np.float64)
     found = clipped(source, 0.98)

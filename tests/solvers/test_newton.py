@@ -157,8 +157,8 @@ def test_equal_calls_give_equal_bits():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"a": -1.0}, "a must be positive"),
-        ({"a": "best"}, "neither a number nor auto"),
+        ({"a": -1.0}, "a=-1.0: must be positive"),
+        ({"a": "best"}, "a=best: must be a positive number or auto"),
         ({"nonlinearity": "sign"}, "no score"),
         ({"start": np.ones((3, 3))}, "orthogonal"),
     ],

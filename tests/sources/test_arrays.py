@@ -149,7 +149,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", X)
     source = source_of(tmp_path / "a.npy")
     os.truncate(tmp_path / "a.npy", 300)
-    with pytest.raises(RunFailed, match="became shorter"):
+    with pytest.raises(RunFailed, match="was truncated"):
         source.rows(np.arange(40))
 
 
@@ -172,7 +172,7 @@ def with_values(*places):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (with_values((7, 2, np.nan)), "NaN at row 7, column 2, counted from 0: remove or impute"),
+        (with_values((7, 2, np.nan)), "NaN at row 7, column 2, counted from 0: remove or replace"),
         (
             with_values((9, 0, np.inf), (30, 1, np.nan)),
             r"infinity at row 9, column 0, counted from 0 \(2 such values in 2 rows\)",
@@ -227,7 +227,7 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
             "a,b\n1,2\n3,\n5,6\n",
             "a missing value, on line 3, in column 'b': .* data.missing=drop",
         ),
-        ("1,2\n3,4\n5\n", "line 3: 1 fields where the lines before have 2"),
+        ("1,2\n3,4\n5\n", "line 3: 1 fields, but the lines before have 2"),
         ("\n\n", "is empty"),
         ("a,b\n", r"a header \(a, b\) and no rows"),
         ("1,2\n1,nan\n3,4\n", "NaN, a missing value, on line 2, in column 2"),

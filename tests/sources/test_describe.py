@@ -59,7 +59,7 @@ def test_real_files_are_recognised(shared_data, tmp_path):
 
 
 def test_a_folder_of_nothing_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no data that is known"):
+    with pytest.raises(InputError, match="holds no data of a known kind"):
         describe(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         describe(tmp_path / "none")
@@ -89,7 +89,7 @@ def test_the_page_of_a_table_says_what_is_to_be_decided(tmp_path):
         "3 whole numbers", "rising whole numbers", "numbers",
     ]  # fmt: skip
     assert columns["y"]["std"] == pytest.approx(frame.y.std(ddof=0))
-    assert "y varies" in facts["scales"] and facts["components"]["95 %"] == 1
+    assert "the standard deviation of y is" in facts["scales"] and facts["components"]["95 %"] == 1
     assert facts["components_then"]["95 %"] == 5
     for word in ("data.drop=name", "data.missing=drop", "data.standardise=feature", "k=5"):
         assert word in facts["command"].split()

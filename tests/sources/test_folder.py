@@ -196,7 +196,7 @@ def test_a_long_decoding_is_announced(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(pictures, "MEASURED_SECONDS", 0.0)
     monkeypatch.setattr(pictures, "LONG_SECONDS", 0.0)
     images(tmp_path)
-    assert "2 pictures to decode: about" in caplog.text
+    assert "2 more pictures to decode: about" in caplog.text
 
 
 def test_a_large_covariance_is_announced(tmp_path, caplog):

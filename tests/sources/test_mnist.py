@@ -55,7 +55,7 @@ def test_big_endian_values_become_native(tmp_path):
         (b"", "0 bytes, no IDX header"),
         (b"\0\0", "2 bytes, no IDX header"),
         (b"PK\x03\x04 a zip", "not an IDX file: its magic number is 1347093252, images have 2051"),
-        (idx(IMAGES)[:-1], r"truncated: 225 bytes where \(5, 6, 7\) needs 226"),
+        (idx(IMAGES)[:-1], r"truncated: 225 bytes, but \(5, 6, 7\) needs 226"),
         (idx(IMAGES)[:10], "truncated"),
         (idx(IMAGES) + b"x", "too long"),
         (gzip.compress(idx(IMAGES))[:-20], "truncated or damaged gzip"),

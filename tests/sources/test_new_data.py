@@ -129,7 +129,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     np.save(tmp_path / "4.npy", FRAME)
     with pytest.raises(InputError, match=r"holds files of several kinds \(\.csv, \.npy\)"):
         source_of(tmp_path)
-    with pytest.raises(InputError, match="no file fits this pattern"):
+    with pytest.raises(InputError, match="no file matches this pattern"):
         source_of(tmp_path / "x-*.csv")
     with pytest.raises(InputError, match="only data=array takes a list of files"):
         DataConfig(name="images", path=["a", "b"])
@@ -148,7 +148,7 @@ def test_new_columns_are_taken_by_name(tmp_path):
     with pytest.raises(InputError, match="has no column b, which the run was trained on"):
         new_source(run, str(tmp_path / "less.csv"))
     np.save(tmp_path / "wide.npy", np.zeros((3, 4)))
-    with pytest.raises(InputError, match="rows of 4 numbers, this run needs 3"):
+    with pytest.raises(InputError, match="rows have 4 numbers, this run needs 3"):
         new_source(run, str(tmp_path / "wide.npy"))
 
 
@@ -206,7 +206,7 @@ def test_pixels_are_on_the_scale_of_training(tmp_path, caplog):
     assert "divide them by 255" in caplog.text
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     table = run_on(source_of(tmp_path / "a.csv"))
-    with pytest.raises(InputError, match="holds pictures; this run was trained on array"):
+    with pytest.raises(InputError, match="holds pictures, but this run was trained on array"):
         new_source(table, str(folder))
 
 
@@ -267,5 +267,5 @@ def test_ppca_of_odd_tables(tmp_path):
 def test_ppca_of_data_on_disk_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
     np.save(tmp_path / "a.npy", HOLES)
-    with pytest.raises(InputError, match=r"holds the data in memory.*use mean or drop"):
+    with pytest.raises(InputError, match=r"holds them in memory; use mean or drop"):
         source_of(tmp_path / "a.npy", missing="ppca")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import MemorySource, Standardisation
+from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.statistics import (
     block_moments,
     check_k,
