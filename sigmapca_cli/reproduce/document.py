@@ -31,10 +31,10 @@ def markdown(reports: Reports) -> str:
         "Our recipe is `--recipe default`, and the authors' recipe is `--recipe paper`. `--solver newton` and "
         "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) know; a claim counts "
         "for them only if they made the runs that it is about.",
-        "A claim has **held** if the whole spread over the seeds satisfies the relation, has **not held** if no part of "
-        "it does, and is **undecided** if the threshold is within the spread. The spread goes from the least to the "
-        "greatest value, and at least one standard deviation on each side of the mean. Claims that the paper does not make "
-        "are listed separately.",
+        "A claim has **held** if the whole spread over the seeds satisfies the relation, has **not held** if no part "
+        "of it does, and is **undecided** if the threshold is within the spread. The spread goes from the least to the "
+        "greatest value, and at least one standard deviation on each side of the mean. Claims that the paper does not "
+        "make are listed separately.",
         "\n".join(f"* {sentence(reports, way)}" for way in ways(reports)),
     ]
     if different := differences(reports):
