@@ -50,7 +50,7 @@ def finished(*overrides: str) -> tuple[Run, float]:
 
 
 def rows() -> None:
-    print("| sources, a | n | default: MCC | steps | s | says | Newton: MCC |")
+    print("| sources, a | n | default: MCC | steps | s | reported state | Newton: MCC |")
     print("|---|---|---|---|---|---|---|")
     for kind, a in KINDS.items():
         for n in ROWS:
@@ -79,7 +79,10 @@ def trainer_after(*overrides: str) -> Any:
 def early() -> None:
     data = ("data=planted", "k=12", "data.n=20000")
     end = as_numpy(trainer_after(*data, "steps=12000").state["W"]).astype(np.float64)
-    print("| steps | MCC | gradient / (2σ²), mean | says | largest angle said | largest angle still gone |")
+    print(
+        "| steps | MCC | gradient / (2σ²), mean | reported state | largest reported angle |"
+        " largest angle to the filters at 12,000 steps |"
+    )
     print("|---|---|---|---|---|---|")
     for steps in (1, 16, 48, 150, 300, 500, 700, 1000, 1500, 3000):
         trainer = trainer_after(*data, f"steps={steps}")

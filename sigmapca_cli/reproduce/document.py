@@ -26,15 +26,15 @@ def markdown(reports: Reports) -> str:
     """The whole page."""
     parts = [
         "# The paper, reproduced",
-        "Written by `sigmapca reproduce --all --write-docs`; not to be edited by hand. Each table's command makes "
-        "the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
-        "Our recipe is `--recipe default`, the authors' own `--recipe paper`; `--solver newton` and `--solver moments` "
-        "take our recipe and solve the models that these [solvers](solver.md) know; a claim counts as theirs only if "
-        "they made the runs that it is about.",
-        "A claim **held** where the spread over all seeds fulfils what was asked for, **not held** where none of it "
-        "does, and is **undecided** where the threshold lies within it. The spread goes from the least to the greatest "
-        "value, and at least one standard deviation on either side of the mean. Claims that the paper does not make "
-        "are listed apart.",
+        "`sigmapca reproduce --all --write-docs` writes this page; do not edit it by hand. The command of each table "
+        "makes the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
+        "Our recipe is `--recipe default`, and the authors' recipe is `--recipe paper`. `--solver newton` and "
+        "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) know; a claim counts "
+        "for them only if they made the runs that it is about.",
+        "A claim has **held** if the whole spread over the seeds satisfies the relation, has **not held** if no part "
+        "of it does, and is **undecided** if the threshold is within the spread. The spread goes from the least to the "
+        "greatest value, and at least one standard deviation on each side of the mean. Claims that the paper does not "
+        "make are listed separately.",
         "\n".join(f"* {sentence(reports, way)}" for way in ways(reports)),
     ]
     if different := differences(reports):
