@@ -49,8 +49,8 @@ hydra-next:  ## sweeps and launchers with Hydra 1.4
 	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_errors.py \
 		tests/cli/test_one_line.py tests/fuzz/test_overrides.py
 
-torture: $(READY)  ## 200 kills at random moments: runs, checkpoints, locks
-	SIGMAPCA_TORTURE=200 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
+torture: $(READY)  ## 300 kills of each kind at random moments: commands, runs, checkpoints, locks
+	SIGMAPCA_TORTURE=300 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
 
 fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every file reader must answer damaged input with a one-line error
 	SIGMAPCA_FUZZ=10000 $(BIN)/python -m pytest tests/fuzz

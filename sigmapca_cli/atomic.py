@@ -80,6 +80,14 @@ def replacing(path: Path) -> Iterator[Path]:
     sync_folder(path.parent)
 
 
+def move_whole(path: Path, target: Path) -> None:
+    """Force a finished file to disk and move it onto `target`: readers see all or nothing. Raises OSError."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(path, target)
+    sync_folder(target.parent)
+
+
 def check_fence(folder: Path) -> None:
     """Raise what `FENCES` says of a folder: this process has lost it to another one."""
     if FENCES and (fence := FENCES.get(os.path.abspath(folder))) is not None:

@@ -28,20 +28,24 @@ EXIT_STATUS = {
 }
 
 
-# Signals that `stop_now` has raised: a library that is being imported may make another error of one, or none.
-_at_start: list[Stopped] = []
+# What a command's signals have raised: a library that is being imported may make another error of one, or none.
+_raised: list[Stopped] = []
 
 
 def stop_now(number: int, frame: FrameType | None) -> None:
-    """Handle a scheduler's signal where no run is guarded: while modules are loaded, or between two runs."""
-    name = signal.Signals(number).name
-    _at_start.append(Stopped(f"{name} before any step: nothing was begun; the same command again does it"))
-    raise _at_start[-1]
+    """Handle a scheduler's signal where no run is guarded: at the start, between two runs, in a command without."""
+    when = (
+        "between two runs: finished ones stay, and the same command again goes on"
+        if Guard.ever_open
+        else "before the end: no file is left half-written, and the same command again does it"
+    )
+    _raised.append(Stopped(f"{signal.Signals(number).name} {when}"))
+    raise _raised[-1]
 
 
-def stopped_at_start() -> Stopped | None:
-    """Return the first signal that came while no run was guarded, None where none came."""
-    return _at_start[0] if _at_start else None
+def stopped_before() -> Stopped | None:
+    """Return what a command's first signal outside the steps has raised, None where none came: no run begins then."""
+    return _raised[0] if _raised else None
 
 
 def stoppable() -> None:
@@ -59,6 +63,8 @@ class Guard:
     Elsewhere the handler that was installed before is called, or `Stopped` is raised if there was none.
     """
 
+    ever_open = False  # whether this process has begun a run
+
     def __init__(self) -> None:
         self.received: int | None = None
         self.defers = False
@@ -66,8 +72,9 @@ class Guard:
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Guard":
-        if (problem := stopped_at_start()) is not None:
+        if (problem := stopped_before()) is not None:
             raise problem
+        Guard.ever_open = True
         # Only the main thread may set handlers: in a launcher's worker thread there is nothing to guard.
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_STATUS:
@@ -109,10 +116,13 @@ class Guard:
         if callable(handler) and handler is not stop_now:
             handler(number, frame)
         else:
-            raise Stopped(
+            problem = Stopped(
                 f"{self.name} outside the training steps; the same command with --if-exists resume goes on",
                 exit_status=self.exit_status,
             )
+            if handler is stop_now:
+                _raised.append(problem)
+            raise problem
 
     @property
     def exit_status(self) -> int:

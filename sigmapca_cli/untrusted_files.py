@@ -187,6 +187,8 @@ class Budget:
         """Return the values of an h5py data set as NumPy's array, or raise ValueError as `take` and `stored` do."""
         import numpy as np
 
+        if data.shape is None:
+            raise ValueError(f"{data.name} has no values")
         stored(data)
         self.take(data, data.size * data.dtype.itemsize)
         need_memory(data.size * data.dtype.itemsize, data.name, "use another copy of the file")
@@ -222,7 +224,7 @@ def within_budget(file: Any) -> Any:
 
     def count(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
-            budget.take(item, item.size * item.dtype.itemsize)
+            budget.take(item, (item.size or 0) * item.dtype.itemsize)
 
     file.visititems(count)
     return file

@@ -6,6 +6,8 @@
 #$ -cwd -V -r y -j y
 #$ -S /bin/bash
 #$ -l s_rt=03:58:00,h_rt=04:00:00
+# Its shell is a login shell, which may set PATH anew: the environment from which this was submitted comes first again.
+PATH=${VIRTUAL_ENV:-${CONDA_PREFIX:-/usr}}/bin:$PATH
 scales=(1 2 4 8 16 32)
 a=${scales[$SGE_TASK_ID - 1]}
 read -ra more <<<"${SIGMAPCA_ARGUMENTS:-}"

@@ -72,9 +72,9 @@ def main() -> None:
         )
     except Exception as problem:
         # A fault of ours. It is still one line, with the way to the traceback that a report needs.
-        from sigmapca_cli.signals import stopped_at_start
+        from sigmapca_cli.signals import stopped_before
 
-        if (stopped := stopped_at_start()) is not None:
+        if (stopped := stopped_before()) is not None:
             fail(str(stopped), stopped.exit_status)
         if hasattr(problem, "format_message"):
             bad_usage(problem)

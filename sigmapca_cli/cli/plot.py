@@ -33,6 +33,11 @@ def plot(
     except InputError as problem:
         # Filters, curves and spectrum need no data: a run copied from a cluster can still be drawn.
         print(f"without the data, so fewer figures: {problem}")
+    if source is not None and found.filters is not None and source.p != len(found.filters):
+        print(
+            f"without the data, so fewer figures: they have {source.p} features, the run {len(found.filters)}"
+        )
+        source = None
     folder = Path(output) if output else found.folder / "figures"
     for path in plot_run(found, folder, what or None, source=source):
         print(shortened(path))

@@ -31,3 +31,17 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "truth_sources": ("row", "source"),
     "truth_mixing": ("feature", "source"),
 }
+
+# What this program reads again of /evaluation: dimensions of the numbers, None where they may be any.
+EVALUATION: dict[str, int | None] = {
+    **dict.fromkeys(("angle", "converged", "mcc", "mcc_chance", "explained_variance", "lam", "steps"), 0),
+    **dict.fromkeys(
+        ("orthogonality_error", "reconstruction_error", "unit_norm_error", "sigma_error", "amari"), 0
+    ),
+    **dict.fromkeys(("correlation", "filter_change", "total_variance", "relative_gradient"), 0),
+    **dict.fromkeys(("pca_sigma", "trained_sigma", "truth_similarity", "identifiability/expected_cosine"), 1),
+    **dict.fromkeys(("kurtosis", "negentropy"), 1),
+    "identifiability/verdict": 2,
+    "a": None,
+    "unstable_pairs": None,
+}

@@ -17,10 +17,11 @@ import json
 import os
 import re
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
-from sigmapca_cli.atomic import ASIDE, FENCES, replace_file, write_failed
+from sigmapca_cli.atomic import ABANDONED_AFTER, ASIDE, FENCES, replace_file, write_failed
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
 from sigmapca_cli.runs.lease import beat_file, heart, is_gone, looks_gone
 from sigmapca_cli.runs.owner import Owner, myself, owner_from
@@ -32,6 +33,7 @@ class InUse(Stopped):
 
 
 NAME = re.compile(r"\.owner\.(\d+)$")
+UNFINISHED = ".owner-"
 
 
 def owner_number(folder: Path) -> int:
@@ -95,6 +97,7 @@ class FolderLock:
         if self.owner.claim:
             return self  # for a moment: the lease is long enough without a sign of life
         heart.start(beat_file(self.folder, self.number), self.owner.lease)
+        _remove_abandoned(self.folder)
         if present is not None and not present.released and not present.claim:
             self._fence_off()
         FENCES[os.path.abspath(self.folder)] = self.check
@@ -107,7 +110,7 @@ class FolderLock:
             if (
                 entry.name.startswith(".")
                 and entry.name.endswith(ASIDE)
-                and not entry.name.startswith(".owner-")
+                and not entry.name.startswith(UNFINISHED)
             ):
                 Path(entry.path).unlink(missing_ok=True)
         beat_file(self.folder, self.number - 1).unlink(missing_ok=True)
@@ -143,10 +146,19 @@ class FolderLock:
         self.release()
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove unfinished owner files whose process was killed; a young one may belong to a process that is alive."""
+    for entry in os.scandir(folder):
+        if entry.name.startswith(UNFINISHED) and entry.name.endswith(ASIDE):
+            with contextlib.suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_AFTER:
+                    os.unlink(entry.path)
+
+
 def _create_whole(path: Path, text: str) -> bool:
     """Create the file with its content in one step; False when the name was taken."""
     try:
-        handle, aside = tempfile.mkstemp(prefix=".owner-", suffix=ASIDE, dir=path.parent)
+        handle, aside = tempfile.mkstemp(prefix=UNFINISHED, suffix=ASIDE, dir=path.parent)
     except OSError as error:
         raise write_failed(path, error) from error
     try:
@@ -166,7 +178,7 @@ def _create_whole(path: Path, text: str) -> bool:
     except OSError as error:
         raise write_failed(path, error) from error
     finally:
-        os.unlink(aside)
+        Path(aside).unlink(missing_ok=True)
 
 
 def _create_exclusive(path: Path, text: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
+from sigmapca_cli.runs.layout import check_layout
 from sigmapca_cli.runs.lock import is_owned
 from sigmapca_cli.runs.metrics import MetricTable, latest, read_metrics_jsonl
 from sigmapca_cli.runs.stored_yaml import stored_yaml
@@ -106,6 +107,7 @@ class Run:
             return {}
         with reading(self.path) as file:
             check_format(self.path, file.attrs)
+            check_layout(file)
             return check_attrs({name: plain(value) for name, value in attributes(file).items()})
 
     @cached_property

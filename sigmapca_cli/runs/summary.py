@@ -29,7 +29,9 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, int | float | dict | None) else printable(str(value))
 
 
 def summarise(file: h5py.File) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from sigmapca_cli.atomic import move_whole, write_failed
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.sources.exclusive import made_once, replace_whole
+from sigmapca_cli.sources.exclusive import made_once
 
 MIRROR = "SIGMAPCA_MIRROR"
 Progress = Callable[[int, int | None], None]
@@ -124,9 +125,9 @@ def download(
             if found != md5:
                 part.unlink()
                 raise RunFailed(f"{url}: MD5 sum is {found}, must be {md5}: try again, or use another mirror")
-            replace_whole(part, target)
+            move_whole(part, target)
         except OSError as error:
-            raise RunFailed(f"{target} cannot be written ({error.strerror or error})") from None
+            raise write_failed(target, error) from None
     return target
 
 

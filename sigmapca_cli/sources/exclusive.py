@@ -1,53 +1,30 @@
-"""Creation of a file exactly once, in one step, even if many processes need it at the same time."""
+"""Making a file once, whole, though many processes want it at the same moment.
 
-import json
+The maker owns a hidden folder beside the file, as a run's process owns its run folder (`runs.lock`): so a maker that
+was killed, on this machine, in another container or on another node, is succeeded, and a living one is waited for.
+The file itself is only ever renamed into place, so two makers, which a stopped process may lead to, do no harm.
+"""
+
+import logging
 import os
-import socket
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.processes import process_start
+from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.runs.lock import FolderLock, InUse, read_owner
+from sigmapca_cli.untrusted_files import refuse_link
 
 POLL_SECONDS = 0.05
+log = logging.getLogger("sigmapca")
 
 
-def _locks(target: Path) -> list[Path]:
-    """Return the lock files of a target, lowest number first; only the one of highest number is valid."""
-    found = target.parent.glob(f".{target.name}.lock.*")
-    return sorted(found, key=lambda path: int(path.suffix[1:]))
-
-
-def _owner_is_dead(lock: Path) -> bool:
-    """Return True only if the owner ran on this host and has ended; an unreadable or remote owner counts as alive."""
-    try:
-        owner = json.loads(lock.read_text())
-        here = owner["host"] == socket.gethostname()
-        return here and process_start(int(owner["pid"])) != owner["started"]
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _try_lock(target: Path) -> Path | None:
-    """Create the next lock file if there is none or the last owner is dead; return None if another process has it."""
-    locks = _locks(target)
-    if locks and not _owner_is_dead(locks[-1]):
-        return None
-    number = int(locks[-1].suffix[1:]) + 1 if locks else 0
-    lock = target.with_name(f".{target.name}.lock.{number}")
-    aside = target.with_name(f".{target.name}.owner.{socket.gethostname()}.{os.getpid()}.{id(locks)}")
-    pid = os.getpid()
-    aside.write_text(json.dumps({"pid": pid, "host": socket.gethostname(), "started": process_start(pid)}))
-    try:
-        # A hard link appears with its content and fails if the name exists: no reader sees an empty lock.
-        os.link(aside, lock)
-    except FileExistsError:
-        return None
-    finally:
-        aside.unlink()
-    return lock
+def lock_folder(target: Path) -> Path:
+    """Return the folder that the maker of `target` owns."""
+    return target.with_name(f".{target.name}.making")
 
 
 @contextmanager
@@ -57,43 +34,63 @@ def made_once(target: Path, wait_seconds: float = 3600) -> Iterator[bool]:
     The others wait while the creating process lives; if it dies, one of them takes over. Raise RunFailed after
     `wait_seconds`, or if the folder is not writable.
     """
-    deadline = time.monotonic() + wait_seconds
-    lock = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        while not target.exists():
-            lock = _try_lock(target)
-            if lock is not None:
-                break
-            if time.monotonic() > deadline:
-                raise RunFailed(
-                    f"{_locks(target)[-1]} is held by another process: remove this file if that process has ended"
-                )
-            time.sleep(POLL_SECONDS)
+        lock = _taken(target, wait_seconds)
     except PermissionError as error:
         where = f"{target.parent} cannot be written to ({error.strerror})"
         raise RunFailed(
             f"{where}: set SIGMAPCA_DATA to another folder, or give another output path"
         ) from None
     try:
-        # Another process may have finished between the check and the lock.
+        # Between the look and the lock another process may have finished.
         yield lock is not None and not target.exists()
     finally:
         if lock is not None:
-            for path in _locks(target):
-                if path != lock:
-                    path.unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
+            _remove(lock)
 
 
-def replace_whole(aside: Path, target: Path) -> None:
-    """Sync `aside` to disk, rename it to `target`, and sync the folder: readers see the whole file or none."""
-    with aside.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(aside, target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems refuse to sync a folder
-            os.fsync(folder)
-    finally:
-        os.close(folder)
+def _taken(target: Path, wait_seconds: float) -> FolderLock | None:
+    """Return the lock, None when the file is there; wait while another process makes it."""
+    folder, deadline, told = lock_folder(target), time.monotonic() + wait_seconds, False
+    while not target.exists() or _abandoned(folder):
+        try:
+            folder.mkdir(exist_ok=True)
+            refuse_link(folder)
+            return FolderLock(folder).acquire()
+        except FileExistsError:
+            refuse_link(folder)  # a file, or a link to nothing
+        except InUse as problem:
+            if time.monotonic() > deadline:
+                raise RunFailed(f"{target} is being made for {wait_seconds:g} s: {problem}") from None
+            if not told:
+                log.info("%s is being made by another process: waiting for it", target)
+            told = True
+            time.sleep(POLL_SECONDS)
+        except (FileNotFoundError, RunFailed):
+            if folder.exists():  # else its owner has just removed it
+                raise
+    return None
+
+
+def _abandoned(folder: Path) -> bool:
+    """Return whether a maker was killed after the file was in its place: its folder is still there."""
+    if not os.path.lexists(folder):
+        return False
+    with suppress(InputError, OSError):
+        owner = read_owner(folder)
+        return owner is not None and owner.alive() is False
+    return False
+
+
+def _remove(lock: FolderLock) -> None:
+    """Remove the lock's folder, then release it.
+
+    Renamed first: others may be about to look into it, and may take a new one of its name at once.
+    """
+    with suppress(OSError, InUse):
+        lock.check()
+        aside = tempfile.mkdtemp(prefix=f"{lock.folder.name}.", dir=lock.folder.parent)
+        os.rename(lock.folder, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+    lock.release()

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sigmapca_cli
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.atomic import remove_asides, replacing
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig, kinds_of
-from sigmapca_cli.sources.exclusive import made_once, replace_whole
+from sigmapca_cli.sources.exclusive import made_once
 from sigmapca_cli.sources.folder import RaggedPatchSource
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.patches import PatchSource
@@ -49,19 +49,9 @@ def _written_whole(target: Path) -> Iterator[Any]:
     """Yield an HDF5 file that is renamed to `target` when complete; files left by killed writers are removed."""
     import h5py
 
-    for old in target.parent.glob(f".{target.name}.*.writing"):
-        old.unlink(missing_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.writing")
-    try:
-        with h5py.File(aside, "w", locking=False) as file:
-            yield file
-        replace_whole(aside, target)
-    except OSError as error:
-        raise RunFailed(
-            f"{target} cannot be written ({error.strerror or error}): is the disk full?"
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)
+    remove_asides(target.parent, [target.name])  # only this process may make it now
+    with replacing(target) as aside, h5py.File(aside, "w", locking=False) as file:
+        yield file
 
 
 def _write_common(file: Any, source: Source, cfg: DataConfig, data: NDArray) -> None:

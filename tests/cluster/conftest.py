@@ -1,4 +1,4 @@
-"""A real SLURM of one node, started for these tests."""
+"""A real SLURM and a real Grid Engine of one node, started for these tests."""
 
 import os
 import shutil
@@ -22,12 +22,15 @@ def free_port() -> str:
         return str(made.getsockname()[1])
 
 
+def installed(program: str) -> bool:
+    """Return whether a program is there, also one for root only."""
+    return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin") is not None
+
+
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[dict[str, str]]:
     """The environment in which sbatch, squeue and our launcher find the cluster; skips where there can be none."""
-    missing = [
-        name for name in PROGRAMS if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None
-    ]
+    missing = [name for name in PROGRAMS if not installed(name)]
     if missing:
         pytest.skip(f"skipped: SLURM is not installed (no {', '.join(missing)}); .ci/run installs it")
     if os.geteuid() != 0:
@@ -45,4 +48,28 @@ def slurm() -> Iterator[dict[str, str]]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     yield {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf", "OMP_NUM_THREADS": "1", "PATH": path}
     subprocess.run([str(SCRIPT), "--stop", folder], check=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def gridengine() -> Iterator[dict[str, str]]:
+    """The environment in which qsub and qstat find a Grid Engine; skips where there can be none."""
+    missing = [name for name in ("qsub", "sge_qmaster", "sge_execd") if not installed(name)]
+    if missing:
+        pytest.skip(f"skipped: Grid Engine is not installed (no {', '.join(missing)}); .ci/run installs it")
+    if os.geteuid() != 0:
+        pytest.skip("skipped: starting a Grid Engine needs root")
+    script = SCRIPT.with_name("start_gridengine.sh")
+    folder = tempfile.mkdtemp(prefix="gridengine-")
+    os.chmod(folder, 0o755)
+    ports = {"SGE_QMASTER_PORT": free_port(), "SGE_EXECD_PORT": free_port()}
+    started = subprocess.run(
+        [str(script), folder], capture_output=True, text=True, env={**os.environ, **ports}, timeout=120
+    )
+    if started.returncode:
+        subprocess.run([str(script), "--stop", folder], check=False)
+        pytest.skip(f"skipped: Grid Engine does not start here: {started.stderr[-2000:]}")
+    cell = {"SGE_ROOT": folder, "SGE_CELL": "default", **ports}
+    yield {**os.environ, **cell, "OMP_NUM_THREADS": "1", "VIRTUAL_ENV": str(Path(sys.executable).parents[1])}
+    subprocess.run([str(script), "--stop", folder], check=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -55,6 +55,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 KillWait=5
 JobRequeue=1
+MaxArraySize=6
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(env -u OMP_NUM_THREADS nproc) RealMemory=$memory State=UNKNOWN
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE

@@ -110,6 +110,16 @@ def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):
         assert datasets(there / str(number)) == datasets(here / str(number)), f"job {number}"
 
 
+def test_more_jobs_than_an_array_may_have_go_as_two_arrays(slurm, tmp_path):
+    """Here SLURM takes no more than six: it would refuse seven as one."""
+    sweep = ("-m", *SMALL, "k=4", "steps=2,3,4,5,6,7,8", *ON_SLURM)
+    words, _ = start(tmp_path, slurm, *sweep).communicate(timeout=240)
+    assert "7 finished" in words, words
+    arrays = [line for line in words.splitlines() if line.startswith("SLURM job ")]
+    assert [line.split(": ")[1].split(",")[0] for line in arrays] == ["6 jobs", "1 jobs"]
+    assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 7
+
+
 def test_a_job_that_gives_way_to_a_more_urgent_one_ends_as_a_local_run(slurm, tmp_path):
     """Preemption by partition priority: SLURM itself stops our job, queues it again and starts it later."""
     sweep = ("-m", *SMALL, "k=4", "steps=60000")

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from forked import torture
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.sources.exclusive import made_once
 
 UNSHARE = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LEASE = "2"
@@ -192,3 +193,31 @@ def test_a_legacy_owner_file_is_no_reason_to_write_twice(tmp_path: Path) -> None
     (tmp_path / ".owner.1").write_text('{"host": "elsewhere", "boot": "b", "pid": 1, "started": 2}')
     with pytest.raises(InputError, match="damaged"):
         FolderLock(tmp_path).acquire()
+
+
+MAKE = """
+import sys, time
+from pathlib import Path
+from sigmapca_cli.sources.exclusive import made_once
+with made_once(Path(sys.argv[1])) as ours:
+    print(ours, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_who_makes_a_shared_file_elsewhere_is_waited_for_and_succeeded_once_killed(tmp_path: Path) -> None:
+    target = tmp_path / "data.h5"
+    with elsewhere(MAKE, target) as outer:
+        assert outer.stdout is not None and outer.stdout.readline() == "True\n"
+        began = time.monotonic()
+        with (
+            pytest.raises(RunFailed, match="is being made"),
+            made_once(target, wait_seconds=2 * float(LEASE)),
+        ):
+            pass
+        assert time.monotonic() - began > 2 * float(LEASE), "it gives signs of life"
+        os.kill(process_in(outer), signal.SIGKILL)
+        with made_once(target) as ours:
+            assert ours
+            target.touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["data.h5"]

@@ -1,9 +1,11 @@
 """Children forked from the test, so that hundreds of them can be started and killed in seconds."""
 
+import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -35,19 +37,39 @@ def end_of(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def die_at_line(number: int) -> None:
-    """Kill this process, as kill -9 does, at the `number`-th line of run code from now."""
+def die_at_line(number: int, rooms: Sequence[str] = (ROOM,)) -> None:
+    """Kill this process, as kill -9 does, at the `number`-th line from now of files below one of `rooms`."""
     left = [number]
+
+    def line() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    at_each_line(line, rooms)
+
+
+def count_lines(note: Path, rooms: Sequence[str]) -> None:
+    """Write to `note`, when this process ends, how many lines of these files it has executed."""
+    count = [0]
+
+    def line() -> None:
+        count[0] += 1
+
+    atexit.register(lambda: note.write_text(str(count[0])))
+    at_each_line(line, rooms)
+
+
+def at_each_line(work: Callable[[], None], rooms: Sequence[str]) -> None:
+    """Call `work` before each line, from now on, of files whose path contains one of `rooms`."""
 
     def local(frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            work()
         return local
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        return local if ROOM in frame.f_code.co_filename else None
+        return local if any(room in frame.f_code.co_filename for room in rooms) else None
 
     sys.settrace(trace)
 

@@ -16,12 +16,13 @@ from pathlib import Path
 Result = subprocess.CompletedProcess[str]
 
 SERVER = """
-import json, os, sys, warnings
-import h5py, hydra, matplotlib, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
+import json, os, signal, sys, time, warnings
+import jinja2, matplotlib.backends.backend_pdf
+import h5py, hydra, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
 import sigmapca_cli.cli.app, sigmapca_cli.runner.distributed, sigmapca_cli.runner.grouped
 from sigmapca_cli.cli import program
 
-def run(folder, environment, arguments, out, err):
+def run(folder, environment, arguments, out, err, before):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -30,6 +31,7 @@ def run(folder, environment, arguments, out, err):
     sys.argv = ["sigmapca", *arguments]
     sys.orig_argv = [sys.executable, "-m", "sigmapca_cli", *arguments]
     try:
+        exec(before, {})
         program()
         status = 0
     except SystemExit as end:
@@ -45,9 +47,13 @@ answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 for line in sys.stdin:
     task = json.loads(line)
+    kill_after = task.pop("kill_after")
     child = os.fork()
     if child == 0:
         run(**task)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     print(status, file=answers, flush=True)
 """
@@ -80,10 +86,16 @@ def server() -> Server:
 
 
 def run_command(
-    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], timeout: float = 120
+    arguments: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float = 120,
+    before: str = "",
+    kill_after: float | None = None,
 ) -> Result:
     """Run `sigmapca ARGUMENTS` in a folder.
 
+    Python's code in `before` is executed first in the command's process; after `kill_after` seconds it gets SIGKILL.
     A new interpreter runs it where a variable of the environment is one that an interpreter reads when it starts.
     """
     variables = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", **environment}
@@ -101,7 +113,10 @@ def run_command(
                 "arguments": arguments,
                 "out": out,
                 "err": err,
+                "before": before,
+                "kill_after": kill_after,
             }
         )
-        texts = [Path(path).read_text("utf-8") for path in (out, err)]
+        # A command that was killed at once has not opened them yet.
+        texts = [Path(path).read_text("utf-8") if os.path.exists(path) else "" for path in (out, err)]
     return subprocess.CompletedProcess(["sigmapca", *arguments], status, *texts)

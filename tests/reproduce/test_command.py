@@ -1,5 +1,10 @@
 """The command's words and exit statuses."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 from shell import run_command
 
@@ -29,3 +34,22 @@ def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):
 def test_the_list_names_all(tmp_path):
     done = call("--list", cwd=tmp_path)
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 20
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_schedulers_signal_is_75_and_the_same_command_goes_on(jobs, tmp_path):
+    command = [sys.executable, "-m", "sigmapca_cli", "reproduce", "points-uniform", "--quick", "-j", jobs]
+    child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline(), (
+        "the first run is there, and the others are not"
+    )
+    child.send_signal(signal.SIGTERM)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 75 and len(errors.splitlines()) == 1 and "SIGTERM" in errors, errors
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("outputs/*/*/run.h5")}
+    finished = [path for path in kept if 'status": "finished"' in path.read_bytes().decode("latin-1")]
+    assert finished and (len(finished) < 7 or jobs == "2"), "workers may have ended all that was left"
+    time.sleep(1)  # its workers look once a second whether it is still there
+    again = call("points-uniform", "--quick", "-j", jobs, cwd=tmp_path)
+    assert again.returncode == 0 and "6 of 6 claims held" in again.stdout, again.stderr
+    assert all(path.stat().st_mtime_ns == kept[path] for path in finished), "finished runs are not made again"

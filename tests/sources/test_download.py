@@ -57,7 +57,9 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "corrupt":
             body = bytes(len(body))
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", "abc" if fault == "no length" else str(len(body)))
+        if fault == "no length":
+            self.close_connection = True
         self.end_headers()
         if fault in ("truncate", "stall"):
             self.wfile.write(body[: len(body) // 2])
@@ -90,6 +92,7 @@ def fetch(server, target, **options):
         ["stall"],
         ["503"],
         ["truncate", "whole"],
+        ["no length"],
         ["truncate", "503", "stall"],
     ],
 )
@@ -98,7 +101,7 @@ def test_the_file_arrives_whole_in_spite_of(server, tmp_path, faults):
     seen = []
     target = fetch(server, tmp_path / "f", progress=lambda done, total: seen.append((done, total)))
     assert target.read_bytes() == CONTENT
-    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert seen[-1] == (len(CONTENT), None if faults == ["no length"] else len(CONTENT))
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 

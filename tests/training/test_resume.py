@@ -104,7 +104,7 @@ def kind(request, tmp_path_factory):
 
 
 def test_killed_at_random_moments_and_continued(kind, tmp_path):
-    """Killed twice at random, then left alone; `make torture` counts 200 kills over the kinds."""
+    """Killed twice at random, then left alone; `make torture` counts 300 kills over the kinds."""
     name, reference, seconds = kind
     assert len(reference["metrics/step"]) > 5
     rng = random.Random(name)
