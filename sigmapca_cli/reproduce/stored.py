@@ -35,18 +35,18 @@ QUOTED = (
 PLACE = re.compile(r"\{\{(.+?)\}\}")
 
 
-def store(root: Path, path: Path) -> None:
-    """Write the verdicts below `root`, and the quoted numbers of every run, into one JSON file."""
-    reports = read_reports(root, list(ORDER))
-    stored = {f"{name}/{way}": report for (name, way), report in reports.items()}
-    numbers = {key: numbers_of(folder_of(root, *key.split("/"))) for key in stored}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = {
+def with_new(stored: Stored, root: Path) -> Stored:
+    """Return the stored results with those below `root` in place of older ones; what was not made again stays.
+
+    A report is the verdicts of one experiment and way; with it go the quoted numbers of its runs.
+    """
+    made = {f"{name}/{way}": report for (name, way), report in read_reports(root, list(ORDER)).items()}
+    numbers = {key: numbers_of(folder_of(root, *key.split("/"))) for key in made}
+    return {
         "command": "sigmapca reproduce --all --recipe both --write-docs",
-        "reports": stored,
-        "numbers": numbers,
+        "reports": {**stored.get("reports", {}), **made},
+        "numbers": {**stored.get("numbers", {}), **numbers},
     }
-    write(path, json.dumps(text, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 def numbers_of(folder: Path) -> dict[str, dict[str, float]]:
@@ -62,11 +62,16 @@ def reports_of(stored: Stored) -> Reports:
     return {(name, way): found[name, way] for name in ORDER for way in WAYS if (name, way) in found}
 
 
-def pages(docs: Path) -> dict[Path, str]:
-    """Return every page that is made from the results, with the text that it should have."""
-    results = {
+def results_of(docs: Path) -> dict[str, Stored]:
+    """Return the stored results of docs/results by name."""
+    return {
         path.stem: json.loads(path.read_text("utf-8")) for path in sorted((docs / "results").glob("*.json"))
     }
+
+
+def pages(docs: Path, results: dict[str, Stored] | None = None) -> dict[Path, str]:
+    """Return every page that is made from the results, those of docs/results by default, with its text."""
+    results = results_of(docs) if results is None else results
     made = {docs / "reproduction.md": document.markdown(reports_of(results["reproduction"]))}
     for template in sorted((docs / "templates").glob("*.md")):
         made[docs / template.name] = render(template.read_text("utf-8"), results)
@@ -74,11 +79,14 @@ def pages(docs: Path) -> dict[Path, str]:
 
 
 def write_docs(root: Path, docs: Path) -> list[Path]:
-    """Store the results and write all pages made from them."""
-    store(root, docs / "results" / "reproduction.json")
-    made = pages(docs)
-    for path, text in made.items():
-        write(path, text)
+    """Store the results below `root` and write all pages. Nothing is written if a page quotes what no result holds."""
+    results = results_of(docs)
+    results["reproduction"] = with_new(results.get("reproduction", {}), root)
+    made = pages(docs, results)
+    text = json.dumps(results["reproduction"], indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    (docs / "results").mkdir(parents=True, exist_ok=True)
+    for path, content in {docs / "results" / "reproduction.json": text, **made}.items():
+        write(path, content)
     return list(made)
 
 

@@ -43,8 +43,7 @@ def test_the_page_s_experiment_is_judged_and_fails_where_its_claim_is_false(adde
     assert "2 of 2 claims held" in said and "1 of 2 claims held" in said
     assert (root / added.name / "figure.png").read_bytes()[:4] == b"\x89PNG"
     assert added.title in page.write_page(root).read_text("utf-8")
-    stored.store(root, tmp_path / "reproduction.json")
-    assert json.loads((tmp_path / "reproduction.json").read_text("utf-8"))["reports"] == {}
+    assert stored.with_new({}, root)["reports"] == {}
 
 
 def test_it_passes_the_tests_of_all_experiments(added):

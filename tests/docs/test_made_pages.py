@@ -40,6 +40,26 @@ def test_another_result_makes_another_page(tmp_path):
     assert different == {"reproduction.md", "findings-reproduction.md"}
 
 
+def test_a_clone_without_runs_writes_the_pages_and_loses_no_result(tmp_path):
+    """As after a change of a template: outputs/ holds nothing, and docs/results stays."""
+    for name in ("results", "templates"):
+        shutil.copytree(DOCS / name, tmp_path / name)
+    stored.write_docs(tmp_path / "no-outputs", tmp_path)
+    for name in ("results/reproduction.json", *(page.name for page in MADE)):
+        assert (tmp_path / name).read_text("utf-8") == (DOCS / name).read_text("utf-8"), name
+
+
+def test_a_page_that_quotes_no_result_leaves_everything_as_it_was(tmp_path):
+    for name in ("results", "templates"):
+        shutil.copytree(DOCS / name, tmp_path / name)
+    (tmp_path / "templates" / "methods.md").write_text("{{held nowhere}}", "utf-8")
+    before = (tmp_path / "results" / "reproduction.json").read_bytes()
+    with pytest.raises(InputError, match="held nowhere"):
+        stored.write_docs(tmp_path / "no-outputs", tmp_path)
+    assert (tmp_path / "results" / "reproduction.json").read_bytes() == before
+    assert not list(tmp_path.glob("*.md"))
+
+
 PLACE = re.compile(r"\{\{.+?\}\}")
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
 # What was asked for, or set; recorded losses are the authors'.
