@@ -111,6 +111,8 @@ def fill(words: str, results: dict[str, Any]) -> str:
         if kind == "run":
             return run_mean(stored, *rest.split(" "))
         if kind in ("held", "ours"):
+            if rest not in WAYS:
+                raise KeyError(rest)
             return share(counts(reports_of(stored), rest, own=kind == "ours"))
         if kind == "ordering":
             return ordering(results["ordering"])
