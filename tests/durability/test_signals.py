@@ -77,6 +77,7 @@ def test_a_signal_saves_and_ends_with_its_status(tmp_path, children):
 
 def test_a_second_ctrl_c_ends_at_once():
     def stubborn() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         with Guard() as guard, guard.deferring():
             os.kill(os.getpid(), signal.SIGINT)
             assert guard.received == signal.SIGINT
