@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sigmapca_cli.checks import choice
 from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.errors import InputError, SigmapcaError
 
@@ -30,8 +31,12 @@ def hydra_flags(
     config_path: str | None = None,
 ) -> list[str]:
     """Hydra's own flags, spelled as its parser wants them; values it would answer with a page are refused here."""
-    one_of("--cfg", cfg, ("job", "hydra", "all"))
-    one_of("--info", info, ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"))
+    for flag, value, allowed in (
+        ("--cfg", cfg, ("job", "hydra", "all")),
+        ("--info", info, ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")),
+    ):
+        if value is not None:
+            choice(flag, value, allowed)
     if config_path is not None:
         if not Path(config_path).is_dir():
             raise InputError(f"--config-path {config_path}: no such folder")
@@ -48,12 +53,6 @@ def hydra_flags(
         if value is not None:
             flags += [name, value]
     return flags + (["--resolve"] if resolve else [])
-
-
-def one_of(flag: str, value: str | None, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is no choice."""
-    if value is not None and value not in choices:
-        raise InputError(f"{flag} {value}: choose one of {', '.join(choices)}")
 
 
 def quoted(key: str, value: str) -> str:

@@ -149,9 +149,8 @@ class Training:
         step_of: Callable[[Sequence[Trainer]], AbstractContextManager[Step]] = stacked_step,
     ) -> None:
         self.runs, self.guard, self.step_of, self.size = runs, guard, step_of, 1
+        self.clock = runs[0].saver  # whose checkpoint is due: that of a run that still trains
         self.hooks = loop.LoopHooks(self.begun, epoch, self.logged, self.asked, self.pauses, self.pause)
-        first = runs[0].trainer
-        self.bar = progress(first.total, first.cfg.log_format)
 
     @property
     def alive(self) -> list[TrainedRun]:
@@ -162,9 +161,9 @@ class Training:
         """Train all runs to their end. Raise Stopped after a signal; every run is then saved and marked interrupted."""
         waiting = [run.trainer for run in self.runs if run.trainer.waiting]
         if not waiting:
-            self.bar.close()
             return
         announce(waiting[0])
+        self.bar = progress(waiting[0].total, waiting[0].cfg.log_format)
         with self.guard.deferring():
             try:
                 loop.train(waiting, self.hooks, self.step_of)
@@ -178,7 +177,8 @@ class Training:
                         run.save(trained=True)
 
     def begun(self, group: Sequence[Trainer]) -> None:
-        """Print how many runs train together, when that changes."""
+        """Print how many runs train together, when that changes; take the checkpoints' time from one of them."""
+        self.clock = next(run.saver for run in self.runs if run.trainer is group[0])
         if len(group) > 1 and len(group) != self.size:
             say(f"{len(group)} runs side by side")
         self.size = len(group)
@@ -197,7 +197,7 @@ class Training:
 
     def pauses(self, step: int) -> bool:
         """Return whether a signal has come, or a checkpoint is due."""
-        return self.guard.poll() is not None or self.runs[0].saver.due(step)
+        return self.guard.poll() is not None or self.clock.due(step)
 
     def pause(self) -> None:
         """Stop all runs after a signal, else save those that still train."""

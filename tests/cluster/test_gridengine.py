@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
-import numpy as np
+from run_data import datasets
 
 from sigmapca_cli.runs.read import Run
 
@@ -42,17 +41,6 @@ def told(folder: Path, environment: Environment) -> Callable[[], str]:
     return lambda: "\n".join([queue(environment), *(path.read_text() for path in folder.glob("sigmapca.o*"))])
 
 
-def arrays(folder: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with h5py.File(folder / "run.h5") as file:
-        names: list[str] = []
-        file.visit(names.append)
-        for name in names:
-            if isinstance(file[name], h5py.Dataset) and name not in ("config", "overrides"):
-                found[name] = np.asarray(file[name][()]).tobytes()
-    return found
-
-
 def test_the_sweep_ends_and_each_run_knows_its_task(gridengine, tmp_path):
     job = submit(tmp_path, gridengine, f"{SMALL} steps=20")
     until(lambda: not queue(gridengine), told(tmp_path, gridengine))
@@ -77,4 +65,4 @@ def test_a_task_that_meets_its_limit_goes_on_where_it_was(gridengine, tmp_path):
     assert log.read_text().count("solved in") == 1 and Run.open(folder).status == "finished"
     command = [sys.executable, "-m", "sigmapca_cli", "train", "model=nlpca", "a=1", *arguments.split()]
     subprocess.run([*command, "--run-dir", "whole"], cwd=tmp_path, env=gridengine, check=True)
-    assert arrays(folder) == arrays(tmp_path / "whole")
+    assert datasets(folder) == datasets(tmp_path / "whole")

@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from run_data import datasets
 
 from sigmapca_cli.launchers.outcome import outcomes
 
@@ -70,18 +71,6 @@ def release(environment: Environment, job: str) -> bool:
 def only_sweep(folder: Path) -> Path:
     (sweep,) = (folder / "outputs" / "sweeps").iterdir()
     return sweep
-
-
-def datasets(folder: Path) -> dict[str, bytes]:
-    """Every dataset of run.h5, but for the configuration, which names folders."""
-    found: dict[str, bytes] = {}
-    with h5py.File(folder / "run.h5") as file:
-        names: list[str] = []
-        file.visit(names.append)
-        for name in names:
-            if isinstance(file[name], h5py.Dataset) and name not in ("config", "overrides"):
-                found[name] = np.asarray(file[name][()]).tobytes()
-    return found
 
 
 def test_six_jobs_as_an_array_one_preempted_equal_local_runs(slurm, tmp_path):

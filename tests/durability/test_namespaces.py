@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 from forked import torture
+from run_data import datasets
 
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned
@@ -148,19 +148,6 @@ SMALL = (
     "threads=1",
     "steps=6000",
 )
-
-
-def datasets(path: Path) -> dict[str, bytes]:
-    found = {}
-    with h5py.File(path) as file:
-        file.visititems(
-            lambda name, item: (
-                found.update({name: np.asarray(item[()]).tobytes()})
-                if isinstance(item, h5py.Dataset) and name not in ("config", "overrides")
-                else None
-            )
-        )
-    return found
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])

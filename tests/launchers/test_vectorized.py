@@ -143,3 +143,30 @@ def test_interrupted_and_taken_up_again(tmp_path):
     with h5py.File(jobs(tmp_path)[0] / "run.h5") as file:
         steps = file["metrics/step"][()]
         assert steps[-1] == 20000 and (np.diff(steps) > 0).all()
+
+
+def test_runs_that_go_on_are_not_saved_at_every_step_once_another_has_ended(tmp_path, monkeypatch):
+    """The time since the last checkpoint is that of a run that still trains; one that has ended is saved no more."""
+    from composing import composed
+
+    from sigmapca_cli.job import job_of
+    from sigmapca_cli.runner.checkpoints import Saver
+    from sigmapca_cli.runner.grouped import train_together
+    from sigmapca_cli.signals import Guard
+    from sigmapca_cli.sources import build
+
+    saved, save = [], Saver.save
+    monkeypatch.setattr(
+        Saver, "save", lambda self, run, **words: (saved.append(run), save(self, run, **words))
+    )
+    common = ("data=planted", "data.n=1500", "data.p=12", "data.k=4", "data.group=1", "k=4", "device=cpu")
+    ends = ("stop=tol", "steps=3000", "init=orthogonal", "checkpoint.every=0.2", "threads=1")
+    knobs = (("a=3", "lr=0.01"), ("a=5", "lr=1e-5"))
+    jobs = [
+        job_of(composed(*common, *ends, *knob, f"run_dir={tmp_path / str(i)}"))
+        for i, knob in enumerate(knobs)
+    ]
+    with Guard() as guard:
+        first, second = train_together(jobs, build(jobs[0].cfg.data), guard)
+    assert first.run.trainer.step < 1500 and second.run.trainer.step == 3000
+    assert sum(run is second.run.trainer for run in saved) < 300
