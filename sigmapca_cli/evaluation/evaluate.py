@@ -55,8 +55,11 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
         "sigma_error": metrics.sigma_error(sigma, W, C),
         "correlation": metrics.correlation(B, C),
         "total_variance": float(C.trace()),
-        "pca_sigma": np.sqrt(np.maximum(source.leading_axes(W.shape[1]).values[: W.shape[1]], 0.0)),
     }
+    axes = source.leading_axes(W.shape[1])
+    result["pca_sigma"] = np.sqrt(np.maximum(axes.values[: W.shape[1]], 0.0))
+    if axes.error > 0:  # they are found by products, see `sources.eigenpairs`
+        result["pca_error"] = axes.error
     truth = getattr(source, "truth", None)
     sources = truth.sources if truth is not None and truth.sources is not None else None
     result.update(streamed(B, mean, C, source, None if sources is None else np.asarray(sources)))

@@ -116,6 +116,8 @@ def log_start(folder: Path, source: Source, cfg: Config) -> None:
         "%s: %s, %d rows of %d features, k=%d", shortened(folder), source.name, source.n, source.p, cfg.k
     )
     warn_about(source, log)
+    if words := source.approximate():
+        log.warning(words)
     if source.patch_shape is None and source.constant_features:
         log.warning("%d of %d features are constant: they take no part", source.constant_features, source.p)
 

@@ -19,7 +19,7 @@ from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_in
 from sigmapca_cli.sources.components import at_a_gap, by_broken_stick, by_share, count_of
 from sigmapca_cli.sources.config import DataConfig, name_list, usual_standardise
 from sigmapca_cli.sources.folder import SUFFIXES
-from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.implicit import WIDE, Axes
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
 from sigmapca_cli.sources.prepared import is_prepared
@@ -142,8 +142,7 @@ def summary(source: Source) -> dict[str, Any]:
         kurtosis = excess_kurtosis(x @ axes.up_to(leading))
         facts["kurtosis_components"] = quantiles(kurtosis)
         facts["advice"] = advise(kurtosis, len(x))
-        if axes.whole:
-            facts["components"] = choices_of_k(values, source.n, source.p)
+        facts["components"] = choices_of_k(axes, source.n)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
     else:
@@ -151,18 +150,27 @@ def summary(source: Source) -> dict[str, Any]:
     return facts
 
 
-def choices_of_k(values: NDArray[np.float64], n: int, p: int) -> dict[str, Any]:
-    """Return the number of components by several rules, and the eigenvalues; those of n < p rows are n."""
-    shares = {f"{100 * share:g} %": by_share(values, share) for share in (0.9, 0.95, 0.99)}
-    rules = {"mdl": count_of("mdl", values, n)}
-    if len(values) == p:
-        rules["mle"] = count_of("mle", values, n)
-    return {
-        **shares,
-        **rules,
-        "broken_stick": by_broken_stick(np.maximum(values, 0.0)),
-        "eigenvalues": [float(value) for value in values],
+def choices_of_k(axes: Axes, n: int) -> dict[str, Any]:
+    """Return the number of components by several rules, and the eigenvalues.
+
+    Of many features only the leading eigenvalues may be known: the rules that need more are left out.
+    """
+    values, p = axes.values, len(axes.vectors)
+    shares = {f"{100 * share:g} %": share for share in (0.9, 0.95, 0.99)}
+    reached = values.sum() / axes.total
+    found: dict[str, Any] = {
+        name: by_share(values, share if axes.whole else share / reached)
+        for name, share in shares.items()
+        if axes.whole or share < reached
     }
+    if axes.whole:
+        found["mdl"] = count_of("mdl", values, n)
+        if len(values) == p:
+            found["mle"] = count_of("mle", values, n)
+        found["broken_stick"] = by_broken_stick(np.maximum(values, 0.0))
+    else:
+        found["total"] = axes.total
+    return {**found, "eigenvalues": [float(value) for value in values]}
 
 
 def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]) -> str | None:
@@ -177,8 +185,8 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     a = next((word for word in ("a=auto", "a=4", "a=0.8") if word in better["advice"]), None)
     if facts.get("patch_shape") is not None:
         return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
-    k = better["rank"]
-    if facts.get("sample_rate") is None:
+    k = better.get("rank", "auto")
+    if "95 %" in better["components"] and "rank" in better and facts.get("sample_rate") is None:
         # k must not cut through directions of equal variance: chance would choose among them.
         eigenvalues = np.array(better["components"]["eigenvalues"])
         k = at_a_gap(eigenvalues, better["components"]["95 %"], facts["samples"])

@@ -106,6 +106,16 @@ class SecondMoments(ABC):
             self._leading = (k, self._found_axes(k))
         return self._leading[1]
 
+    def approximate(self) -> str | None:
+        """Return a sentence on how good the leading axes are, where products have not converged; else None."""
+        axes = None if self._leading is None else self._leading[1]
+        if axes is None or axes.error <= GOOD:
+            return None
+        return (
+            f"the {self._leading[0] if self._leading else 0} leading axes of {self.n} rows × {self.p} features are "
+            f"approximate: their eigenvalues are right to {axes.error:.1g} of themselves, at worst"
+        )
+
     def _found_axes(self, k: int) -> Axes:
         few = min(self.n, self.p)
         total = float(self.covariance()[1].trace())
