@@ -6,13 +6,15 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sklearn_solvers import SOLVERS, leading, warn_of_owners
+from sigmapca_cli.sklearn_solvers import SOLVERS, RowsByProducts, leading, warn_of_owners
 from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.implicit import WIDE
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
@@ -118,8 +120,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Training rows, at least two.
+        X : array-like or sparse matrix of shape (n, p)
+            Training rows, at least two. Sparse rows are centred in their products and never made dense.
         y : None
             Ignored; scikit-learn passes it.
 
@@ -137,16 +139,23 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -----
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=["csr", "csc", "coo"]
+        )
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
-        self.mean_ = X.mean(axis=0, dtype=np.float64)
-        centred = X.astype(np.float64) - self.mean_
         k = self._count(X.shape)
-        P, values = leading(centred, k if isinstance(k, int) else None)
-        if not (k is None or isinstance(k, int)):
-            P = P[:, : count_of(k, values, len(X))]
-        warn_of_owners(centred, P, values)
+        if issparse(X) or X.shape[1] > WIDE:
+            centred: Any = RowsByProducts.of(X)
+            self.mean_ = centred.mean
+            P, values = centred.leading(k)
+        else:
+            self.mean_ = X.mean(axis=0, dtype=np.float64)
+            centred = X.astype(np.float64) - self.mean_
+            P, values = leading(centred, k if isinstance(k, int) else None)
+            if not (k is None or isinstance(k, int)):
+                P = P[:, : count_of(k, values, len(X))]
+            warn_of_owners(centred, P, values)
         try:
             W = SOLVERS[self.solver](self, centred, P)
         except InputError as error:
@@ -165,7 +174,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             Rows in the units of the training rows.
 
         Returns
@@ -174,8 +183,10 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        Y = (X.astype(np.float64) - self.mean_) @ self.components_.T
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=["csr", "csc", "coo"]
+        )
+        Y = self._components(X)
         return (Y / self._divisor()).astype(X.dtype)
 
     def inverse_transform(self, Y: Any) -> np.ndarray:
@@ -208,7 +219,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             The training rows.
         level : float
             Error rate at which an arbitrary pair may be called identified.
@@ -221,12 +232,18 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         from sigmapca_cli.evaluation.identifiability import certify
 
         check_is_fitted(self)
-        Y = (np.asarray(X, dtype=np.float64) - self.mean_) @ self.components_.T
+        Y = self._components(X if issparse(X) else np.asarray(X))
         if self.solver == "moments":
             from sigmapca_cli.evaluation.fourth import certify_fourth
 
             return certify_fourth(Y, self.lam, level)
         return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
+
+    def _components(self, X: Any) -> np.ndarray:
+        """Return (X − mean)·W in float64; sparse rows are not filled."""
+        if issparse(X):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return np.asarray((X.astype(np.float64) - self.mean_) @ self.components_.T)
 
     @property
     def _n_features_out(self) -> int:
@@ -251,7 +268,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"n_components={k} is more than min(n_samples, n_features)={min(shape)}")
         return int(k)
 
-    def _store(self, W: np.ndarray, centred: np.ndarray) -> None:
+    def _store(self, W: np.ndarray, centred: Any) -> None:
         from sigmapca_cli.methods.solution import signed
 
         sigma = (centred @ W).std(axis=0)
@@ -261,10 +278,12 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.components_ = np.ascontiguousarray((W * signed(W)).T)
         self.sigma_ = sigma
         self.explained_variance_ = sigma**2
-        total = float(np.mean(np.sum(centred**2, axis=1)))
+        implicit = isinstance(centred, RowsByProducts)
+        total = centred.total if implicit else float(np.mean(np.sum(centred**2, axis=1)))
         self.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

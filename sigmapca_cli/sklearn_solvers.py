@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.base import Source, Standardisation
+from sigmapca_cli.sources.components import count_for
+from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.owners import in_words, owned_components
 from sigmapca_cli.sources.statistics import rank_of
 
@@ -49,6 +52,53 @@ def leading(centred: np.ndarray, k: int | None) -> tuple[np.ndarray, np.ndarray]
     return vectors[:, : k or rank], values
 
 
+class RowsByProducts:
+    """Centred rows (n, p) that are sparse, or have many features: only their products `rows @ W` are asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.mean, self.shape = source, source.mean, (source.n, source.p)
+        self.unit = float(source.scale[0])  # 1, but for data that float32 cannot hold
+
+    @classmethod
+    def of(cls, X: Any) -> RowsByProducts:
+        """Take a dense or sparse matrix (n, p)."""
+        from scipy import sparse
+
+        from sigmapca_cli.sources.sparse import SparseSource
+
+        try:
+            if not sparse.issparse(X):
+                return cls(MemorySource("X", X, Standardisation("none")))
+            rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+            return cls(SparseSource("X", rows, "X", Standardisation("none")))
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+    def __len__(self) -> int:
+        return self.source.n
+
+    @property
+    def total(self) -> float:
+        """Total variance."""
+        return float(self.source.covariance()[1].trace()) * self.unit**2
+
+    def leading(self, k: int | float | str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the leading axes (p, k) and the known variances; None: all of them. Raise ValueError as `leading`."""
+        if self.source.constant_features == self.source.p:
+            raise ValueError("all rows are equal: there is no variance to find components of")
+        try:
+            count = count_for(self.source, "all" if k is None else k)
+            axes = self.source.leading_axes(count)
+        except InputError as error:
+            raise ValueError(str(error).replace("k=", "n_components=")) from None
+        if count > axes.rank:
+            raise ValueError(f"n_components={count} is more than the numerical rank {axes.rank} of the data")
+        return axes.up_to(count), axes.values * self.unit**2
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        return self.unit * np.concatenate(list(self.source.centred_projections(np.asarray(W, np.float64))))
+
+
 def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
     """Warn if a few rows hold most of a principal component."""
     n = len(centred)
@@ -61,7 +111,7 @@ def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> No
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
-def newton(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+def newton(model: Model, centred: Any, P: np.ndarray) -> np.ndarray:
     """Return W = P R by Newton steps on the rotation group."""
     from sigmapca_cli.solvers.newton import solve
 
@@ -81,7 +131,7 @@ def newton(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     return P @ result.R
 
 
-def moments(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+def moments(model: Model, centred: Any, P: np.ndarray) -> np.ndarray:
     """Return W = P R at the maximum of F over rotations R."""
     from sigmapca_cli.solvers.maximum import maximise
 
@@ -105,14 +155,12 @@ def one_a(model: Model, y: np.ndarray) -> float:
     return float(model.a)
 
 
-def sgd(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
+def sgd(model: Model, centred: Any, P: np.ndarray) -> np.ndarray:
     """Return W by stochastic training on tangent gradients, started at the principal axes P."""
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import blas, pick_threads
     from sigmapca_cli.runner import choose, stochastic
-    from sigmapca_cli.sources.base import Standardisation
-    from sigmapca_cli.sources.memory import MemorySource
     from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy
 
@@ -122,7 +170,11 @@ def sgd(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
     cfg.batch_size, cfg.rescale = min(128, n), True
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
-    source = MemorySource("array", centred, Standardisation("none"))
+    source: Source
+    if isinstance(centred, RowsByProducts):
+        source = centred.source
+    else:
+        source = MemorySource("array", centred, Standardisation("none"))
     source.in_memory = False  # somebody else's process is not to be forked
     method = choose.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")

@@ -237,6 +237,11 @@ class Source(SecondMoments):
         parts = np.array_split(index, max(1, -(-len(index) // size)))
         return np.concatenate([self.rows(part) @ B for part in parts])
 
+    def raw_projections(self, A: Array, shift: Array, size: int = 8192) -> Iterator[Array]:
+        """All rows in order before standardisation, mapped: raw @ A − shift (m, k), float64."""
+        for raw in self.raw_blocks(size):
+            yield raw @ A - shift
+
     def raw_blocks(self, size: int = 8192) -> Iterator[Array]:
         """All rows in order before standardisation, (m, p) float64 in the units of `mean` and `scale`."""
         for raw in self._raw_blocks(self._fitting(size)):
@@ -255,6 +260,15 @@ class Source(SecondMoments):
             return self
         other = copy.copy(self)
         other.mean = self._data_mean
+        other._prepare_apply()
+        return other
+
+    def placed(self, mean: Array, scale: Array) -> "Source":
+        """Return the same rows, not whitened, standardised with another mean and scale (p,); constants are kept."""
+        other = copy.copy(self)
+        other.mean, other.scale, other.whitening = mean, scale, None
+        other._constant = np.zeros_like(self._constant)
+        other._covariance = other._axes = other._leading = None
         other._prepare_apply()
         return other
 
