@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,8 +52,12 @@ def leading(centred: np.ndarray, k: int | None) -> tuple[np.ndarray, np.ndarray]
 def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
     """Warn if a few rows hold most of a principal component."""
     n = len(centred)
-    blocks = (centred[start : start + 8192] for start in range(0, n, 8192))
-    if owned := owned_components(blocks, P, values[: P.shape[1]], n, float(values.sum())):
+
+    def project(axes: np.ndarray) -> Iterator[np.ndarray]:
+        for start in range(0, n, 8192):
+            yield centred[start : start + 8192].astype(np.float32) @ axes
+
+    if owned := owned_components(project, P, values[: P.shape[1]], n, float(values.sum())):
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
