@@ -46,7 +46,9 @@ def own_hydra() -> Iterator[None]:
     from hydra.core.singleton import Singleton
 
     instances: dict[type, Any] = Singleton._instances
-    kept: dict[type, Any] = {kind: instances.pop(kind) for kind in (GlobalHydra, HydraConfig) if kind in instances}
+    kept: dict[type, Any] = {
+        kind: instances.pop(kind) for kind in (GlobalHydra, HydraConfig) if kind in instances
+    }
     try:
         yield
     finally:

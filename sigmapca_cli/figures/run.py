@@ -38,7 +38,7 @@ def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source
     for name in what or NAMES:
         if what is None and name == "certificate" and not certified(run):
             continue  # takes a minute on large data: only if `sigmapca evaluate --certificate` was run before
-        figure = _draw(name, run, source)
+        figure = draw(name, run, source)
         if figure is not None:
             written += save(figure, Path(folder) / name)
         elif what is not None:
@@ -49,7 +49,8 @@ def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source
     return written
 
 
-def _draw(name: str, run: Any, source: Any) -> Figure | None:
+def draw(name: str, run: Any, source: Any) -> Figure | None:
+    """Return a figure by its name; None if the run, or a run without its data, has nothing to draw there."""
     if name in FIGURES:
         return FIGURES[name](run)
     return None if source is None else WITH_DATA[name](run, source)
