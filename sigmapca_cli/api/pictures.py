@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.runs.find import shortened
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -28,6 +30,10 @@ class Picture:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
+
+    def __repr__(self) -> str:
+        width, height = self.figure.get_size_inches()
+        return f"<Picture, {width:g} × {height:g} inches: save(path) writes it>"
 
     def _repr_png_(self) -> bytes:
         return png(self.figure)
@@ -88,7 +94,7 @@ def numbers(run: Any) -> dict[str, str]:
 def page(run: Any) -> str:
     """Return a run in HTML: its numbers, its filters, σ, and the sentences of a certificate that is known."""
     facts = " · ".join(f"{escape(name)} <b>{escape(value)}</b>" for name, value in numbers(run).items())
-    parts = [f"<div><code>{escape(str(run.folder))}</code></div><div>{facts}</div>"]
+    parts = [f"<div><code>{escape(shortened(run.folder))}</code></div><div>{facts}</div>"]
     if run.filters is not None and run.sigma is not None:
         from sigmapca_cli.figures.run import draw
 
