@@ -77,12 +77,12 @@ class LinearICA(SigmaPCA):
         y = (x - self.running_mean) @ self.encoder
         return y if loss is None else (y, loss)
 
-    def loss_of_rows(self, x: Tensor) -> Tensor:
+    def _loss_of_rows(self, x: Tensor) -> Tensor:
         """Return the losses of both layers on centred rows (n, p), and count the batch."""
         W, V = self.filters, self.V
         y = x @ W
-        sigma = self.current_sigma(y)
-        h = self.h_of(y)
+        sigma = self._current_sigma(y)
+        h = self._h_of(y)
         whitened = y.detach() / sigma
         first = objectives.main(x, W, y, h=h, sigma=sigma)
         second = objectives.main(whitened, V, whitened @ V, h=h, sigma=torch.ones_like(sigma))
@@ -107,6 +107,6 @@ class LinearICA(SigmaPCA):
         Returns
         -------
         Tensor of shape (…, p)
-            yVᵀΣWᵀ + μ.
+            The rows yVᵀΣWᵀ + μ.
         """
         return (y @ self.V.mT * self.sigma) @ self.filters.mT + self.running_mean

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sigmapca_cli.methods import automatic, constraints, nonlinearities, objectives
-from sigmapca_cli.methods.config import LEAST_VARIANCE
+from sigmapca_cli.methods import automatic, constraints
 from sigmapca_cli.methods.method import SMALLEST_SIGMA
 from sigmapca_cli.nn.checks import check_choices, check_numbers, check_sizes
-from sigmapca_cli.nn.statistics import batch_mean, leading, moments_of
+from sigmapca_cli.nn.pieces import LossOfLayer
+from sigmapca_cli.nn.statistics import leading, moments_of
 
 
-class SigmaPCA(nn.Module):
+class SigmaPCA(LossOfLayer):
     """A layer y = (x − μ)W whose filters W nonlinear PCA trains, with σ.
 
     Parameters
@@ -79,12 +79,6 @@ class SigmaPCA(nn.Module):
     transformations. TMLR.
     """
 
-    auto_a: Tensor
-    auto_abs_z: Tensor
-    running_mean: Tensor
-    variance: Tensor
-    batches: Tensor
-
     def __init__(
         self,
         in_features: int,
@@ -127,20 +121,6 @@ class SigmaPCA(nn.Module):
         nn.init.orthogonal_(self.weight)
 
     # ---- values ----
-
-    @property
-    def filters(self) -> Tensor:
-        """Return W (p, k): columns of unit norm, or the weight itself with constraint="none"."""
-        if self.constraint in constraints.UNIT_NORM:
-            return constraints.unit_norm(self.weight)
-        return self.weight
-
-    @property
-    def sigma(self) -> Tensor:
-        """Return σ (k,): the standard deviations that the loss uses now."""
-        if self.sigma_rule == "unit":
-            return torch.ones_like(self.variance)
-        return self.root(self.variance) if self.deviation is None else self.deviation
 
     @property
     def order(self) -> Tensor:
@@ -190,8 +170,8 @@ class SigmaPCA(nn.Module):
         While the module trains, each call moves the averages of mean and variance on by one batch.
         """
         with torch.autocast(x.device.type, enabled=False):
-            rows = self.rows(x)
-            return self.loss_of_rows(rows - self.centre(rows))
+            rows = self._rows(x)
+            return self._loss_of_rows(rows - self._centre(rows))
 
     def reconstruct(self, y: Tensor) -> Tensor:
         """Return the rows that components stand for.
@@ -204,74 +184,9 @@ class SigmaPCA(nn.Module):
         Returns
         -------
         Tensor of shape (…, p)
-            yWᵀ + μ: the nearest rows where W has orthonormal columns.
+            The rows yWᵀ + μ, the nearest ones where W has orthonormal columns.
         """
         return y @ self.filters.mT + self.running_mean
-
-    # ---- pieces of the loss ----
-
-    def rows(self, x: Tensor) -> Tensor:
-        """Return x as rows (n, p) in the type of the weight; raise ValueError if it cannot be."""
-        if x.shape[-1] != self.in_features:
-            raise ValueError(f"rows of {x.shape[-1]} features, this layer has in_features={self.in_features}")
-        rows = x.reshape(-1, self.in_features).to(self.weight.dtype)
-        if len(rows) < 2 and self.training:
-            raise ValueError("the loss needs at least two rows: one row has no variance")
-        return rows
-
-    def centre(self, rows: Tensor) -> Tensor:
-        """Return the mean (1, p) of the batch, and update its average; in evaluation return the average."""
-        if not self.training:
-            return self.running_mean
-        mean = batch_mean(rows, self.sync)
-        with torch.no_grad():
-            self.average_(self.running_mean, mean.squeeze(0), first=True)
-        return mean
-
-    def loss_of_rows(self, x: Tensor) -> Tensor:
-        """Return the loss of centred rows (n, p), and count the batch."""
-        W = self.filters
-        y = x @ W
-        sigma = self.current_sigma(y)
-        value = objectives.main(x, W, y, h=self.h_of(y.detach() / sigma.detach()), sigma=sigma)
-        if self.training:
-            self.batches.add_(1)
-        return value
-
-    def current_sigma(self, y: Tensor) -> Tensor:
-        """Return σ (1, k) for the components y (n, k) of a batch; update the average of their variances."""
-        if not self.training:
-            return self.sigma[None]
-        with torch.no_grad():
-            variance = batch_mean(y.square(), self.sync).squeeze(0)
-            self.average_(self.variance, variance, first=self.start == "data")
-        if self.sigma_rule == "batch":
-            return self.root(variance)[None]
-        # A copy: the next batch changes the average in place, before a gradient of this loss may be asked for.
-        return self.sigma.clone()[None]
-
-    def h_of(self, z: Tensor) -> Any:
-        """Return h as a function of z (n, k), with the a of this batch."""
-        h = nonlinearities.REGISTRY[self.nonlinearity]
-        h = nonlinearities.derivative_one(h) if self.derivative == "one" else h
-        if self.a != "auto":
-            return lambda z: h(z, self.a)[0]
-        state = {"a": self.auto_a, "abs_z": self.auto_abs_z}
-        if self.training:
-            with torch.no_grad():
-                automatic.advance_(state, z, self.momentum, _Shared(self.sync))  # type: ignore[arg-type]
-        a = state["a"].clone()
-        return lambda z: h(z, a)[0]
-
-    def average_(self, average: Tensor, value: Tensor, first: bool) -> None:
-        """Update a moving average in place; `first`: the first batch replaces it."""
-        moved = self.momentum * average + (1 - self.momentum) * value
-        average.copy_(torch.where(self.batches == 0, value, moved) if first else moved)
-
-    def root(self, variance: Tensor) -> Tensor:
-        """Return σ of variances: √(v(1 + ε)) with `relative`, else √(v + ε)."""
-        factor, added = (1 + self.epsilon, LEAST_VARIANCE) if self.relative else (1.0, self.epsilon)
-        return (variance * factor + added).sqrt()
 
     # ---- before and after steps ----
 
@@ -294,7 +209,7 @@ class SigmaPCA(nn.Module):
         ValueError
             If the rows have another width, are not finite, or have variance in fewer than k directions.
         """
-        mean, covariance = moments_of(self.parts(x), self.in_features)
+        mean, covariance = moments_of(self._parts(x), self.in_features)
         values, vectors = leading(covariance, self.n_components)
         self.weight.copy_(vectors)
         self.running_mean.copy_(mean)
@@ -304,10 +219,6 @@ class SigmaPCA(nn.Module):
                 self.deviation.copy_(values.sqrt())
         self.batches.fill_(1)
         return self
-
-    def parts(self, x: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
-        """Return what `init_pca` is given as rows."""
-        return x
 
     @torch.no_grad()
     def constrain_(self) -> None:
@@ -333,18 +244,14 @@ class SigmaPCA(nn.Module):
         return optimizer.register_step_post_hook(lambda *_: self.constrain_())
 
     def extra_repr(self) -> str:
-        """Return the settings, for the printed form of a network."""
+        """Return the settings, for the printed form of a network.
+
+        Returns
+        -------
+        str
+            What stands between the brackets.
+        """
         return (
             f"{self.in_features}, {self.n_components}, a={self.a}, nonlinearity={self.nonlinearity}, "
             f"sigma={self.sigma_rule}, constraint={self.constraint}"
         )
-
-
-class _Shared:
-    """The rows of a batch over all processes, for `methods.automatic`."""
-
-    def __init__(self, sync: bool) -> None:
-        self.sync = sync
-
-    def mean(self, v: Tensor) -> Tensor:
-        return batch_mean(v, self.sync)

@@ -88,7 +88,23 @@ class PatchSigmaPCA(SigmaPCA):
         return y if loss is None else (y, loss)
 
     def windows(self, images: Tensor) -> Tensor:
-        """Return every window of images (n, c, height, width) as a row, (n·windows, p)."""
+        """Return every window of images as a row.
+
+        Parameters
+        ----------
+        images : Tensor of shape (n, c, height, width)
+            Images.
+
+        Returns
+        -------
+        Tensor of shape (n·windows, p)
+            Windows image by image, row by row.
+
+        Raises
+        ------
+        ValueError
+            If the images have another shape or number of channels.
+        """
         if images.ndim != 4 or images.shape[1] != self.channels:
             raise ValueError(
                 f"images of shape {tuple(images.shape)}: give (n, {self.channels}, height, width)"
@@ -96,11 +112,11 @@ class PatchSigmaPCA(SigmaPCA):
         unfolded = functional.unfold(images, self.size, padding=self.padding, stride=self.stride)
         return unfolded.mT.reshape(-1, self.in_features)
 
-    def rows(self, x: Tensor) -> Tensor:
+    def _rows(self, x: Tensor) -> Tensor:
         """Return the windows of images in the type of the weight."""
-        return super().rows(self.windows(x))
+        return super()._rows(self.windows(x))
 
-    def parts(self, x: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
+    def _parts(self, x: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
         """Return the windows of images, whole or in batches."""
         if isinstance(x, torch.Tensor):
             return self.windows(x)
