@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,20 @@ def stored(data: Any, outputs: str | None) -> Path:
     digest = hashlib.sha256(repr((values.dtype.descr, values.shape)).encode())
     digest.update(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
     path = folder / f"{digest.hexdigest()[:20]}.npy"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as aside, open(aside, "wb") as file:
-            np.save(file, values, allow_pickle=False)
+    write_once(path, lambda file: np.save(file, values, allow_pickle=False))
     return path
+
+
+def write_once(path: Path, write: Callable[[Any], None]) -> None:
+    """Write a file, unless it is there; raise InputError if its folder cannot be made."""
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"{path.parent}: cannot be created ({problem.strerror}); give outputs=") from None
+    with replacing(path) as aside, open(aside, "wb") as file:
+        write(file)
 
 
 def as_matrix(data: Any) -> np.ndarray:
@@ -41,6 +51,8 @@ def as_matrix(data: Any) -> np.ndarray:
         return records(data)
     if hasattr(data, "detach"):
         data = data.detach().cpu().numpy()
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        data = data.astype(np.float64).filled(np.nan)  # missing values, which data.missing treats
     try:
         values = np.asarray(data)
     except ValueError as problem:  # rows of different lengths
@@ -79,8 +91,5 @@ def stored_sparse(data: Any, folder: Path) -> Path:
     for part in (matrix.indptr, matrix.indices, matrix.data):
         digest.update(part.tobytes())
     path = folder / f"{digest.hexdigest()[:20]}.npz"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as aside, open(aside, "wb") as file:
-            sparse.save_npz(file, matrix, compressed=False)
+    write_once(path, lambda file: sparse.save_npz(file, matrix, compressed=False))
     return path

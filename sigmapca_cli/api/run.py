@@ -226,9 +226,10 @@ class Run(StoredRun):
     def _rows(self, X: Any, width: int, what: str) -> np.ndarray:
         names = self.names if what == "features" else None
         if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
-            if missing := [name for name in names if name not in set(X.columns)]:
+            columns = {str(column): column for column in X.columns}
+            if missing := [name for name in names if name not in columns]:
                 raise InputError(f"the table has no column {missing[0]!r}, which this run needs")
-            X = X[names].to_numpy()
+            X = X[[columns[name] for name in names]].to_numpy()
         try:
             rows = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):

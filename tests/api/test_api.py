@@ -292,6 +292,10 @@ BAD = {
     "two columns have the name 'x'": lambda: sp.train(pandas.DataFrame(X[:, :2], columns=["x", "x"])),
     "is empty": lambda: sp.train(np.zeros((0, 4))),
     "NaN at row 0": lambda: sp.train(X * np.nan),
+    "NaN at row 0, column 1": lambda: sp.train(
+        np.ma.masked_array(X, np.arange(X.size).reshape(X.shape) == 1)
+    ),
+    "cannot be created": lambda: sp.train(X, outputs=os.devnull),
     "no such file": lambda: sp.train("nofile.csv"),
     "did you mean seed": lambda: sp.train(X, sed=3),
     "did you mean nlpca": lambda: sp.train(X, model="nlpcaa"),

@@ -66,6 +66,11 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     assert names["best"].folder == names["same"].folder == names["run"].folder
     assert "4 of 4 components have identified axes" in capsys.readouterr().out
     assert (tmp_path / "spectrum.png").exists() and len(names["table"]) == 1
+    (short,) = re.findall(
+        r"```python\n(.*?)```", (EXAMPLES.parent / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    exec(short.replace("k=12", "k=4"), names)
+    assert len(names["table"]) == 2
 
 
 def test_the_layer_finds_the_axes_of_the_features():
