@@ -30,6 +30,8 @@ class RowsByProducts:
             if not sparse.issparse(X):
                 return cls(MemorySource("X", X, Standardisation("none")))
             rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
             return cls(SparseSource("X", rows, "X", Standardisation("none")))
         except InputError as error:
             raise ValueError(str(error)) from None
