@@ -73,8 +73,12 @@ def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
 def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
     """Warn if a few rows hold most of a principal component."""
     n = len(centred)
-    blocks = (centred[start : start + 8192] for start in range(0, n, 8192))
-    if owned := owned_components(blocks, P, values[: P.shape[1]], n, float(values.sum())):
+
+    def project(axes: np.ndarray) -> Iterator[np.ndarray]:
+        for start in range(0, n, 8192):
+            yield centred[start : start + 8192].astype(np.float32) @ axes
+
+    if owned := owned_components(project, P, values[: P.shape[1]], n, float(values.sum())):
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
