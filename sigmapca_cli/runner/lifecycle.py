@@ -54,6 +54,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         yield existing
         return
     check_size(cfg, source)
+    choose.check_objective(cfg, source)
     folder, resuming = choose_folder(job, existing)
     active_run.set(folder)
     with FolderLock(folder):
