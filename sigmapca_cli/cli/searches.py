@@ -70,6 +70,14 @@ def silence(overrides: list[str]) -> None:
             of_optuna.set_verbosity(logging.WARNING)
 
 
+def ended_by(text: str) -> bool:
+    """Return whether an exception of the sweeper only says that the search is over: its jobs have said how they ended.
+
+    Optuna's plugin raises if no trial has a value, and if the last cell of a grid is a failed job.
+    """
+    return "No trials are completed" in text or "`Study.stop` is supposed to be invoked" in text
+
+
 def best_lines(sweep: Path, jobs: Sequence[Outcome], overrides: list[str]) -> list[str]:
     """Return a line for each objective of a search: its best value, and the job that has it."""
     names = objectives(overrides) if adaptive_sweeper(overrides) else []

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.atomic import write_failed
-from sigmapca_cli.cli.searches import adaptive_sweeper, best_lines, search_defaults, silence, value_of
+from sigmapca_cli.cli.searches import (
+    adaptive_sweeper,
+    best_lines,
+    ended_by,
+    search_defaults,
+    silence,
+    value_of,
+)
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
 from sigmapca_cli.untrusted_files import refuse_irregular
@@ -182,8 +189,8 @@ def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], fol
         if os.environ.get("SIGMAPCA_DEBUG"):
             raise
         text = " ".join(str(problem).split())[:300]
-        if adaptive_sweeper(overrides) and "No trials are completed" in text:
-            return 1  # every job has said why it failed
+        if adaptive_sweeper(overrides) and ended_by(text):
+            return 0
         who = "search" if adaptive_sweeper(overrides) else "launcher"
         print(f"sigmapca: the {who} gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True)
         return 1

@@ -91,8 +91,9 @@ def test_a_failed_trial_leaves_the_others_alone(optuna, sigmapca, tmp_path):
     result = sigmapca(*command, "hydra.launcher.n_jobs=1")
     assert result.returncode == 1 and "1 finished, 1 failed" in result.stdout
     assert "a=-1: must be" in result.stderr and "float-castable" not in result.stderr
-    (value,) = reached(only_sweep(tmp_path)).values()
-    assert best(only_sweep(tmp_path))["best_value"] == value
+    ((name, value),) = reached(only_sweep(tmp_path)).items()
+    assert re.search(rf"best mcc {value:.6g}: a=4\n +\S+{name}\n", result.stdout)
+    assert "gave up" not in result.stderr
 
 
 @pytest.mark.parametrize(
