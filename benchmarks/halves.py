@@ -1,19 +1,25 @@
 """Do disjoint halves of the images give the same filters, and if not, is it the data or the route of the solver?
 
-    python benchmarks/halves.py [natural|cifar10] [k ...] [a=2,4,inf]
+    python benchmarks/halves.py [natural|cifar10|planted] [k ...] [a=2,4,inf] [starts=7]
 
 Mean matched |cos| between the filters from even and from odd images; cifar10: the first 500 training images (folder in
 SIGMAPCA_DATA, default data/). `span`: mean cosine of the principal angles between the two PCA subspaces, which no
 method inside them can exceed by much. The Newton solver starts at PCA, at its own answer for a = 10, at that of
 solver=moments, and (odd half only) at the answer of the even half, taken into the subspace of the odd one. A cross: not
-converged. Seconds are those of both halves, beyond reading and projecting.
+converged. Seconds are those of both halves, beyond reading and projecting. starts=N adds the solution of largest J from
+N starts, with the number of different solutions in the even and the odd half, and how far they are apart. planted: rows
+with known directions (k must be a multiple of 4), and the default `data=planted` has 64 features.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +28,7 @@ from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.solvers.maximum import Maximum, maximise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
 from sigmapca_cli.solvers.projected import nearest_rotation, project
+from sigmapca_cli.solvers.several import solve_from
 from sigmapca_cli.sources.config import DataConfig
 
 SCALES = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, np.inf)
@@ -33,12 +40,18 @@ Half = tuple[Array, Array]  # P (p, k), Y (n, k)
 Answer = NewtonResult | Maximum
 
 
+def given(name: str, k: int) -> dict[str, Any]:
+    """Keys of the data group."""
+    if name == "cifar10":
+        return {"path": os.environ.get("SIGMAPCA_DATA", "data"), "images": 500}
+    return {"k": k, "group": k // 4, "p": 2 * k} if name == "planted" else {}
+
+
 def load(name: str, k: int) -> list[Half]:
     """Leading eigenvectors and components of the even and of the odd images."""
-    given = {"path": os.environ.get("SIGMAPCA_DATA", "data"), "images": 500} if name == "cifar10" else {}
     found = []
     for half in ("even", "odd"):
-        P, Y, _, _ = project(sources.build(DataConfig(name=name, half=half, **given)), k)
+        P, Y, _, _ = project(sources.build(DataConfig(name=name, half=half, **given(name, k))), k)
         found.append((P, Y))
     return found
 
@@ -72,16 +85,47 @@ def fastica(half: Half) -> Array:
     return P @ model.components_.T
 
 
-def table(name: str, k: int, scales: tuple[float, ...]) -> None:
+def picard(half: Half) -> Array:
+    """Encoder of picard (tanh, extended to both signs), at its own tolerance."""
+    from picard import picard as fit
+
+    P, Y = half
+    sigma = Y.std(0, dtype=np.float64)
+    _, V, _ = fit((Y / sigma).T, whiten=False, extended=True, ortho=True, random_state=0, max_iter=500)
+    return P / sigma @ V.T
+
+
+def trained(name: str, k: int) -> float:
+    """Agreement of the halves by the default stochastic training, seed 0 for both."""
+    from sigmapca_cli.runs.read import Run
+
+    with tempfile.TemporaryDirectory() as place:
+        filters = []
+        for half in ("even", "odd"):
+            words = [f"data={name}", f"data.half={half}", f"k={k}", "--run-dir", f"{place}/{half}"]
+            words += [f"data.{key}={value}" for key, value in given(name, k).items()]
+            done = subprocess.run(
+                [sys.executable, "-m", "sigmapca_cli", "train", *words], capture_output=True
+            )
+            if done.returncode:
+                raise SystemExit(done.stderr.decode())
+            filters.append(Run.open(Path(place, half)).filters)
+    return agreement(*filters).mean
+
+
+def table(name: str, k: int, scales: tuple[float, ...], starts: int) -> None:
     """Print the rows of one k."""
     halves = load(name, k)
     (P, _), (Q, Z) = halves
     span = np.linalg.svd(P.T @ Q, compute_uv=False)
     ica = agreement(*(lica(half) for half in halves)).mean
     peer = agreement(*(fastica(half) for half in halves)).mean
+    other = agreement(*(picard(half) for half in halves)).mean
     print(
-        f"{name}, k = {k}: linear PCA {agreement(P, Q).mean:.3f}, linear ICA {ica:.3f}, FastICA {peer:.3f}; span "
-        f"{span.mean():.4f} (least cosine {span[-1]:.2f})"
+        f"{name}, k = {k}: linear PCA {agreement(P, Q).mean:.3f}, linear ICA {ica:.3f}, FastICA {peer:.3f}, "
+        f"picard {other:.3f}; stochastic training, a = 4, {trained(name, k):.3f}; span {span.mean():.4f} (least cosine "
+        f"{span[-1]:.2f})",
+        flush=True,
     )
     top: list[Maximum] = []
     for lam in LAMS:
@@ -105,9 +149,19 @@ def table(name: str, k: int, scales: tuple[float, ...]) -> None:
         moved = solve(Z, a=a, start=nearest_rotation(Q, P @ own[0].R))
         print(
             f"{a:g} | {same(halves, own, seconds)} | {same(halves, later)} | {same(halves, climbed)} | "
-            f"{same(halves, [own[0], moved])}",
+            f"{same(halves, [own[0], moved])}{several(halves, a, starts)}",
             flush=True,
         )
+
+
+def several(halves: list[Half], a: float, starts: int) -> str:
+    """Agreement of the solutions of largest J, the number of solutions, and the least mean |cos| between them."""
+    if starts < 2:
+        return ""
+    found = [solve_from(Y, starts, a=a) for _, Y in halves]
+    counts = ", ".join(str(one.solutions) for one in found)
+    apart = ", ".join(f"{one.farthest:.3f}" for one in found)
+    return f" | {same(halves, [one.result for one in found])}; {counts} solutions; {apart}"
 
 
 def main() -> None:
@@ -115,9 +169,10 @@ def main() -> None:
     words = sys.argv[1:]
     named = [word[2:] for word in words if word.startswith("a=")]
     scales = tuple(float(text) for word in named for text in word.split(",") if text) if named else SCALES
-    plain = [word for word in words if not word.startswith("a=")]
+    starts = next((int(word[7:]) for word in words if word.startswith("starts=")), 1)
+    plain = [word for word in words if not word.startswith(("a=", "starts="))]
     for k in [int(text) for text in plain[1:]] or [32]:
-        table(plain[0] if plain else "natural", k, scales)
+        table(plain[0] if plain else "natural", k, scales, starts)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class SolverConfig:
     max_iterations: int = 200
     polish: bool = False
     lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
-    starts: int = 1  # moments: climbs, the further ones from random rotations
+    starts: int = 1  # newton, moments: number of starts; the solution with the largest J or F is kept
     clip: float | None = None  # newton, moments: rows are clipped at this quantile of their norms
 
     def __post_init__(self) -> None:

@@ -51,6 +51,7 @@ def data(
 
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
+    from sigmapca_cli.cli.support import support
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.sources.describe import describe, silence_warnings
 
@@ -59,6 +60,8 @@ def data(
         facts = describe(path, **options)
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
+    if not components:
+        facts |= support(facts)
     if as_json:
         print(json.dumps(facts, default=str, indent=1))
     elif components:

@@ -9,7 +9,7 @@ MOST_EIGENVALUES = 32
 # Said elsewhere on the page, or for programs only.
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
-    "size_float32_bytes", "advice", "labels", "rising", "components_then",
+    "size_float32_bytes", "advice", "support", "labels", "rising", "components_then",
 )  # fmt: skip
 
 
@@ -57,6 +57,8 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         text = "rises from row to row: what counts or dates the rows is left out by"
         yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
     yield "advice", facts["advice"]
+    if facts.get("support"):
+        yield "which a, or λ", facts["support"]
 
 
 def line(name: str, text: str) -> str:

@@ -15,7 +15,9 @@ def path(
         None, metavar="OVERRIDE", help="data= and k=, as for train; the halves are made here."
     ),
     along: str = typer.Option("lam", "--along", metavar="WHAT", help="lam, or a (slower)."),
-    output: str = typer.Option(None, "-o", "--output", metavar="STEM", help="Draw it: STEM.png, STEM.pdf."),
+    output: str = typer.Option(
+        None, "-o", "--output", metavar="STEM", help="Keep it: STEM.png, .pdf, .json."
+    ),
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Solve both halves along the path, print one line a knot, and say which knots are good."""
@@ -26,6 +28,7 @@ def path(
 
     choice("--along", along, ("lam", "a"))
     halves, name, k = prepared(tuple(overrides or ()))
+    from sigmapca_cli.evaluation import paths
     from sigmapca_cli.solvers import path as follow
 
     limit, pca = follow.span(halves), follow.agreement(halves, None)
@@ -40,33 +43,53 @@ def path(
             print(
                 f"{knot.at:>6g}  {knot.agreement:.4f}     {knot.jumps[0]}, {knot.jumps[1]}{mark}", flush=True
             )
-    top, near = follow.best(knots), [knot.at for knot in follow.good(knots)]
-    if as_json:
-        found = {"along": along, "linear_pca": pca, "span": limit, "best": top.at, "good": near}
-        print(json.dumps({**found, "knots": [dataclasses.asdict(knot) for knot in knots]}, indent=1))
-    else:
-        reach = f"within {follow.NEAR} of it from {min(near):g} to {max(near):g}"
-        print(f"best: {along}={top.at:g} ({top.agreement:.4f}); {reach}")
+    top = follow.best(knots)
+    facts = {"data": name, "along": along, "k": k, "linear_pca": pca, "span": limit, "best": in_json(top.at)}
+    facts["good"] = [in_json(at) for at in paths.supported(knots, limit, k)]
+    facts["sentence"] = paths.sentence(along, knots, pca, limit, k)
+    facts["knots"] = [{**dataclasses.asdict(knot), "at": in_json(knot.at)} for knot in knots]
+    print(json.dumps(facts, indent=1) if as_json else facts["sentence"])
     if output:
         from sigmapca_cli.figures.path import plot_path
-        from sigmapca_cli.figures.save import save
 
-        for file in save(plot_path(along, knots, pca, limit, f"{name}, k = {k}"), output):
-            print(file)
+        files = kept(facts, plot_path(along, knots, pca, limit, f"{name}, k = {k}"), output)
+        if not as_json:
+            print("\n".join(map(str, files)))
+
+
+def in_json(value: float) -> float | str:
+    """Return a number as JSON can hold it: infinity as a word."""
+    return value if value < float("inf") else "inf"
+
+
+def kept(facts: dict[str, Any], figure: Any, stem: str) -> list[Any]:
+    """Write the figure and, beside it, the numbers as STEM.json; return the files."""
+    import json
+
+    from sigmapca_cli.atomic import replace_file
+    from sigmapca_cli.figures.save import save
+
+    files = save(figure, stem)
+    numbers = files[0].with_suffix(".json")
+    replace_file(numbers, (json.dumps(facts, indent=1) + "\n").encode())
+    return [*files, numbers]
 
 
 def prepared(overrides: tuple[str, ...]) -> tuple[list[Any], str, int]:
     """(P, Y) of the even and of the odd rows or images, the name of the data, k."""
     import dataclasses
 
+    from sigmapca_cli.errors import InputError
     from sigmapca_cli.reproduce.work import composed
 
     cfg = composed(overrides).cfg
     from sigmapca_cli.solvers.projected import project
     from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.components import count_of
 
-    found = []
-    for half in ("even", "odd"):
-        source = build(dataclasses.replace(cfg.data, half=half))
-        found.append(project(source, cfg.k, cfg.solver.clip)[:2])
-    return found, cfg.data.name, cfg.k
+    sources = [build(dataclasses.replace(cfg.data, half=half)) for half in ("even", "odd")]
+    # k must be the same number in both halves
+    k = min(count_of(cfg.k, source.principal_axes()[0], source.n) for source in sources)
+    if k == 1:
+        raise InputError("k=1: neither λ nor a changes a single filter; a path needs k of 2 or more")
+    return [project(source, k, cfg.solver.clip)[:2] for source in sources], cfg.data.name, k

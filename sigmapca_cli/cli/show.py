@@ -18,6 +18,7 @@ def show(
     """Print facts, then filters."""
     from rich.console import Console
 
+    from sigmapca_cli.evaluation.words import answers
     from sigmapca_cli.figures.terminal import print_filters
     from sigmapca_cli.runs.find import resolve
     from sigmapca_cli.runs.read import Run
@@ -46,6 +47,8 @@ def show(
         angle = found.evaluation.get("angle")
         told = "" if angle is None else f": at most {float(angle):.2g} rad to go"
         console.print(("converged" if converged else "not converged") + told, highlight=False)
+    if told := answers(found.evaluation):
+        console.print(told, highlight=False)
     if attrs.get("error"):
         console.print(attrs["error"], highlight=False)
     scalars = [f"{name} {value:.5g}" for name, value in found.evaluation.items() if isinstance(value, float)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
@@ -185,3 +188,17 @@ def _listed(numbers: list[int]) -> str:
     for run in runs:
         parts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(number) for number in run]
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def answers(evaluation: Mapping[str, Any]) -> str:
+    """Return a sentence on the different solutions that several starts of a solver ended in; "" if it had one start."""
+    names = ("starts", "starts_agreeing", "solutions", "solutions_cosine")
+    if any(name not in evaluation or not np.isscalar(evaluation[name]) for name in names):
+        return ""
+    starts, agreeing, count = (int(evaluation[name]) for name in names[:3])
+    if count <= 1:
+        return f"{agreeing} of {starts} starts ended in one solution"
+    return (
+        f"{starts} starts ended in {count} different solutions (mean |cos| of the filters down to "
+        f"{float(evaluation['solutions_cosine']):.3f}): this setting has no single answer on these data"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
-from sigmapca_cli.evaluation.words import groups
+from sigmapca_cli.evaluation.words import answers, groups
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
 from sigmapca_cli.runs.read import Run
@@ -25,7 +25,7 @@ def verdicts(run: Run) -> list[Verdict]:
         status.append(Verdict(str(run.attrs["error"]), False, run.status))
     elif run.status != "finished":
         status.append(Verdict(f"this run is {run.status}", None))
-    return [*status, *_converged(run), *_truth(run), *certificate(run.evaluation)]
+    return [*status, *_converged(run), *_answers(run), *_truth(run), *certificate(run.evaluation)]
 
 
 def _converged(run: Run) -> list[Verdict]:
@@ -46,6 +46,12 @@ def _converged(run: Run) -> list[Verdict]:
     if good and not math.isnan(scalar(run, "mcc")) and not _found_truth(run):
         good = None
     return [Verdict(("converged" if converged else "not converged") + detail, good, "convergence")]
+
+
+def _answers(run: Run) -> list[Verdict]:
+    told = answers(run.evaluation)
+    # Starts that agree prove nothing (Gaussian data); starts that do not agree prove that there are several answers.
+    return [Verdict(told, None if int(run.evaluation["solutions"]) == 1 else False, "starts")] if told else []
 
 
 def _found_truth(run: Run) -> bool:

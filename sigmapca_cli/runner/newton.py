@@ -37,7 +37,7 @@ class Newton(SolvedMethod):
         """
         own = cfg.solver
         if cfg.model.family == "linear_ica":
-            return lica_fit(source, cfg.k, own.tol, own.max_iterations, cfg.threads, own.clip)
+            return lica_fit(source, cfg.k, own.tol, own.max_iterations, cfg.threads, own.starts, own.clip)
         name = cfg.nonlinearity.name
         return newton_fit(
             source,
@@ -50,6 +50,7 @@ class Newton(SolvedMethod):
             threads=cfg.threads,
             polish=own.polish,
             start=start_of_solver(cfg, source),
+            starts=own.starts,
             clip=own.clip,
         )
 
@@ -65,6 +66,8 @@ def refusal(cfg: Config) -> str | None:
     h = cfg.nonlinearity
     if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
         return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"
+    if cfg.solver.starts > 1 and cfg.a == "auto" and cfg.model.family != "linear_ica":
+        return "solver.starts: solutions with a=auto may have different a, and no common J ranks them; give a a number"
     try:
         if cfg.model.family != "linear_ica":
             lookup(h.name, h.derivative)

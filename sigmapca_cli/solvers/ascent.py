@@ -136,7 +136,7 @@ def rounds(k: int) -> list[tuple[Array, Array]]:
     for _ in range(size - 1):
         seats = [0, *ring]
         met = [sorted(pair) for pair in zip(seats[: size // 2], seats[: size // 2 - 1 : -1], strict=True)]
-        i, j = np.array([pair for pair in met if pair[1] < k]).reshape(-1, 2).T
+        i, j = np.array([pair for pair in met if pair[1] < k], dtype=np.intp).reshape(-1, 2).T
         found.append((i, j))
         ring = ring[1:] + ring[:1]
     return found

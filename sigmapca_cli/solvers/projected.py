@@ -11,7 +11,7 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.solvers.clip import clipped
-from sigmapca_cli.solvers.newton import NewtonResult, solve
+from sigmapca_cli.solvers.several import Several, solve_from
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.spacing import one_per_stretch
 from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
@@ -37,6 +37,7 @@ def newton_fit(
     threads: int | None = None,
     polish: bool = False,
     start: Array | None = None,
+    starts: int = 1,
     clip: float | None = None,
 ) -> tuple[Solution, Facts]:
     """Return W = P·R that solves the main loss on a source, P the k leading eigenvectors.
@@ -63,6 +64,8 @@ def newton_fit(
         Whether W then leaves the span of P for the stationary point of the whole gradient (`solvers.polish`).
     start : ndarray of shape (p, k), optional
         Filters to start from, taken to the nearest orthonormal ones in the span of P.
+    starts : int
+        Number of starts (`several.solve_from`); the solution with the greatest J is kept.
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.clip`).
 
@@ -71,7 +74,7 @@ def newton_fit(
     solution : Solution
         Filters, σ, encoder and decoder, by decreasing variance.
     facts : dict
-        Whether it converged, residual and number of iterations; more with polish.
+        Whether it converged, residual and number of iterations; more with polish or several starts.
 
     Raises
     ------
@@ -84,8 +87,9 @@ def newton_fit(
     """
     P, Y, C, notes = project(source, k, clip)
     R = None if start is None else nearest_rotation(P, start)
-    result = solve(Y, None, a, nonlinearity, derivative, R, tol=tol, max_iter=max_iter, threads=threads)
-    facts = _facts(result, notes)
+    settings: Facts = {"a": a, "nonlinearity": nonlinearity, "derivative": derivative}
+    found = solve_from(Y, starts, start=R, **settings, tol=tol, max_iter=max_iter, threads=threads)
+    result, facts = found.result, _facts(found, notes)
     W = P @ result.R
     if polish:
         from sigmapca_cli.solvers.polish import polish as leave_subspace
@@ -108,6 +112,7 @@ def lica_fit(
     tol: float = 1e-5,
     max_iter: int = 200,
     threads: int | None = None,
+    starts: int = 1,
     clip: float | None = None,
 ) -> tuple[Solution, Facts]:
     """Solve linear ICA: whitening by linear PCA, then a rotation V of unit-variance components by the same solver.
@@ -118,10 +123,9 @@ def lica_fit(
     """
     P, Y, C, notes = project(source, k, clip)
     sigma = deviations(P, C)
-    result = solve(
-        (Y / sigma).astype(Y.dtype), nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads
-    )
-    return finalise(P, C, result.R), _facts(result, notes)
+    whitened = (Y / sigma).astype(Y.dtype)
+    found = solve_from(whitened, starts, nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads)
+    return finalise(P, C, found.result.R), _facts(found, notes)
 
 
 def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Array, list[str]]:
@@ -156,12 +160,22 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
     return P, Y, C, notes
 
 
-def _facts(result: NewtonResult, notes: list[str]) -> Facts:
+def _facts(found: Several, notes: list[str]) -> Facts:
+    result = found.result
     for note in notes + result.notes:
         log.warning("solver newton: %s", note)
-    return {
+    facts: Facts = {
         "converged": result.converged,
         "relative_gradient": result.relative_residual,
         "residual": result.residual,
         "iterations": result.iterations,
+    }
+    if found.starts == 1:
+        return facts
+    return {
+        **facts,
+        "starts": found.starts,
+        "starts_agreeing": found.agreeing,
+        "solutions": found.solutions,
+        "solutions_cosine": found.farthest,
     }

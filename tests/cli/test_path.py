@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 DATA = ["data=planted", "data.n=4000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
 
 
@@ -27,3 +29,46 @@ def test_an_unknown_path_is_refused(sigmapca):
     result = sigmapca("path", *DATA, "--along", "k")
     assert result.returncode == 2 and "--along=k: choose one of lam, a" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_path_keeps_its_numbers_beside_the_figure(sigmapca, tmp_path):
+    result = sigmapca("path", *DATA, "-o", str(tmp_path / "lam"), "--json")
+    kept = json.loads((tmp_path / "lam.json").read_text())
+    assert kept == json.loads(result.stdout) and kept["k"] == 4 and len(kept["knots"]) == 14
+
+
+def test_gaussian_rows_support_no_value_and_k_may_be_left_to_the_data(sigmapca, tmp_path):
+    np.save(tmp_path / "g.npy", np.random.default_rng(0).normal(size=(2000, 6)))
+    result = sigmapca("path", "data=array", "data.path=g.npy", "--json")
+    found = json.loads(result.stdout)
+    assert found["k"] == 6 and found["good"] == []
+    assert found["sentence"].startswith("the halves agree at no lam:")
+
+
+def test_one_filter_has_no_path(sigmapca, tmp_path):
+    np.save(tmp_path / "one.npy", np.random.default_rng(0).normal(size=(200, 1)))
+    result = sigmapca("path", "data=array", "data.path=one.npy")
+    assert result.returncode == 2 and "k=1: " in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def named(sigmapca, tmp_path, X):
+    np.save(tmp_path / "x.npy", X)
+    return json.loads(sigmapca("data", "x.npy", "--json").stdout)
+
+
+def test_the_page_of_a_table_says_which_a_its_halves_agree_on(sigmapca, tmp_path):
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    facts = named(sigmapca, tmp_path, rng.laplace(size=(3000, 6)) * [3, 3, 2, 2, 1, 1] @ axes)
+    assert facts["support"].startswith("two halves of the rows: best: a=") and " a=4 " in facts["command"]
+
+
+def test_the_page_does_not_praise_an_a_where_linear_pca_agrees_as_well(sigmapca, tmp_path):
+    rng = np.random.default_rng(0)
+    facts = named(sigmapca, tmp_path, rng.laplace(size=(3000, 4)) * [27, 9, 3, 1])
+    assert "no a agrees better than linear PCA" in facts["support"]
+
+
+def test_the_page_of_many_rows_names_the_command(sigmapca, tmp_path):
+    facts = named(sigmapca, tmp_path, np.random.default_rng(0).laplace(size=(20_000, 24)))
+    assert facts["support"].startswith("sigmapca path data=array data.path=x.npy k=")

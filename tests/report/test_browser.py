@@ -140,7 +140,9 @@ def test_everything_can_be_reached_with_tab_and_has_a_name(page):
 def test_a_run_in_the_table_leads_to_its_configuration(page):
     page.find_element("css selector", 'td a[href="#run-3"]').click()
     details = page.find_element("id", "run-3")
-    assert details.get_attribute("open") is not None
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(page, 10).until(lambda _: details.get_attribute("open") is not None)
     assert "tol: 0.02" in details.text
 
 

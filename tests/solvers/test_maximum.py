@@ -101,6 +101,11 @@ def test_f_never_falls_and_is_that_of_the_rows(view):
     assert values[-1] == pytest.approx(F(Y, R), rel=1e-12)
 
 
+def test_one_component_has_one_answer():
+    found = maximise(np.random.default_rng(0).normal(size=(100, 1)), starts=3)
+    assert found.converged and found.agreeing == 3 and abs(found.R[0, 0]) == 1
+
+
 @pytest.mark.parametrize("lam", [0.01, 0.1, 1 / 3, 10.0])
 def test_theorem_f_is_greatest_at_independent_sources(lam):
     """docs/concepts.md: on exactly independent components no rotation has a greater F, and few have as great a one."""

@@ -26,6 +26,14 @@ def test_primitives_have_the_score_as_derivative(key):
     assert primitive(np.zeros(1), a)[0] == pytest.approx(0, abs=1e-15)
 
 
+@pytest.mark.parametrize("key", [key for key in SCORES if key != ("hard_tanh", "one")], ids="-".join)
+def test_a_score_without_a_closed_form_is_integrated(key):
+    z, a = np.linspace(-12, 12, 49), np.array(1.3)
+    np.testing.assert_allclose(
+        merit.integral(SCORES[key])(z, a), merit.primitive_of(*key)(z, a), rtol=1e-6, atol=1e-8
+    )
+
+
 def J(Y, R, key, a, delta):
     sigma = (Y @ R).std(0)
     return merit.value(sigma, merit.mean_primitive(Y, R / sigma, merit.primitive_of(*key), a), delta)
