@@ -10,6 +10,17 @@ from sigmapca_cli.checks import nearest
 from sigmapca_cli.conf_files import groups
 from sigmapca_cli.config import known_keys
 
+PLUGINS = {
+    "joblib": "hydra-joblib-launcher",
+    "ray": "hydra-ray-launcher",
+    "submitit_local": "hydra-submitit-launcher",
+    "submitit_slurm": "hydra-submitit-launcher",
+    "optuna": "hydra-optuna-sweeper",
+    "ax": "hydra-ax-sweeper",
+    "nevergrad": "hydra-nevergrad-sweeper",
+}
+"""Launcher or sweeper: the package that brings it."""
+
 
 def chain(problem: BaseException) -> str:
     """The texts of an exception and of what caused it."""
@@ -58,11 +69,10 @@ def missing_option(text: str, overrides: list[str]) -> str | None:
         group, option = match.groups()
         choices = groups().get(group, [])
         listed = f" (choices: {', '.join(choices)})" if 0 < len(choices) <= 12 else ""
-        more = {
-            "model": "; `sigmapca models` lists them",
-            "hydra/launcher": "; its plugin is not installed (pip install 'sigmapca-cli[cluster]')",
-            "hydra/sweeper": "; its plugin is not installed",
-        }.get(group, "")
+        more = "; `sigmapca models` lists them" if group == "model" else ""
+        if group in ("hydra/launcher", "hydra/sweeper"):
+            package = PLUGINS.get(option)
+            more = f"; its plugin is not installed{f' (pip install {package})' if package else ''}"
         return f"{group}={option}: no such choice{nearest(option, choices)}{listed}{more}"
     match = re.search(r"Cannot find primary config '([^']+)'", text)
     if match:

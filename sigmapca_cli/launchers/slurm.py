@@ -29,9 +29,7 @@ try:
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
     from hydra_plugins.hydra_submitit_launcher.submitit_launcher import SlurmLauncher
 except ImportError:
-    raise InputError(
-        "hydra/launcher=slurm needs the extra `cluster`: pip install 'sigmapca-cli[cluster]'"
-    ) from None
+    raise InputError("hydra/launcher=slurm needs submitit: pip install hydra-submitit-launcher") from None
 
 SUBMITTED = ".submitted.json"  # in the sweep's folder: job number -> SLURM's id
 UNKNOWN: frozenset[str] = frozenset({"?"})
