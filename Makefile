@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures clean
+.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures docs pages method-pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -65,6 +65,20 @@ pictures: $(READY)  ## the pictures in README.md and docs/
 	$(BIN)/python docs/pictures/side_by_side.py build/pictures/pca 'linear PCA' \
 		build/pictures/nlpca 'nonlinear PCA (a = 4)' docs/pictures/side-by-side.png
 	$(BIN)/python docs/pictures/identifiability.py
+
+docs: $(READY)  ## the documentation as a site that is searchable, build/site/index.html; without network
+	$(BIN)/python docs/make/pages.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
+
+pages: $(READY)  ## the pages that are made from the catalogue and from the commands
+	$(BIN)/python docs/make/pages.py
+
+method-pictures: $(READY)  ## the filters of every method, from runs that are trained where they are missing: half an hour
+	$(BIN)/sigmapca train -m "model=$$(ls conf/model | sed 's/.yaml//' | paste -sd,)" k=16 steps=4000 threads=1 \
+		hydra.sweep.dir=build/method-runs
+	$(BIN)/python docs/make/method_pictures.py build/method-runs
+	$(BIN)/python docs/make/pages.py
 
 clean:  ## remove the environment and caches; runs and data stay
 	rm -rf $(VENV) .venv-lowest .venv-hydra build dist .mypy_cache .pytest_cache .ruff_cache
