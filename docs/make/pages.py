@@ -50,8 +50,8 @@ def method_page(row: Any) -> str:
         lines += [
             f"![The first 16 filters of {row.name}]({row.name}.png)",
             "",
-            "The first 16 filters on 11 × 11 colour patches of two photographs, in the order of the run, after 4,000 "
-            "steps: `make method-pictures`.",
+            "The first 16 filters on 11 × 11 colour patches of two photographs, in the order of the run, after at most "
+            "4,000 steps from PCA, which some methods need longer to leave: `make method-pictures`.",
             "",
         ]
     return squeezed(lines)
