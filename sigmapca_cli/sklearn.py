@@ -11,14 +11,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sklearn_solvers import SOLVERS, leading, warn_of_owners
+from sigmapca_cli.sklearn_gaussian import GaussianModel
+from sigmapca_cli.sklearn_solvers import (
+    SOLVERS,
+    leading,
+    leading_of_covariance,
+    seed_of,
+    turned_to,
+    warn_of_owners,
+)
+from sigmapca_cli.sklearn_stream import Stream, repeated
 from sigmapca_cli.sources.components import count_of
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
 
 
-class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel, BaseEstimator):
     """Find orthonormal components by variance and independence: nonlinear PCA with σ.
 
     Parameters
@@ -33,7 +42,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Weight of the cumulants for "moments", above 0.
     a : float or "auto"
         Scale of the nonlinearity h(z) = a·tanh(z/a), above 0: small for light tails, large for heavy ones. "auto"
-        ("newton" only) chooses it for each component.
+        chooses it for each component ("moments" has no a).
     nonlinearity : str
         Name of h, as in the group `nonlinearity` of the command line; "newton" has a score for most.
     derivative : {"true", "one"}
@@ -46,8 +55,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Converged: the largest relative residual for "newton", the largest angle still to go, in radians, for "moments"
         (docs/solver.md). "sgd" has a bound of its own, an angle (docs/convergence.md).
     random_state : int, RandomState or None
-        Seed of "sgd": a number, a RandomState to draw one from, or None for another one at every fit. The others use no
-        randomness.
+        Seed of "sgd", and of the sample that `partial_fit` keeps: a number, a RandomState to draw one from, or None for
+        another one at every fit. Else no randomness is used.
 
     Attributes
     ----------
@@ -59,6 +68,12 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Square of `sigma_`.
     explained_variance_ratio_ : ndarray of shape (k,)
         Its share of the total variance.
+    singular_values_ : ndarray of shape (k,)
+        Norms of the components of the centred training rows, σ√n.
+    noise_variance_ : float
+        Mean variance of the directions left out; 0 if there are none.
+    n_samples_ : int
+        Number of training rows, n.
     n_components_ : int
         How many components there are, k.
     mean_ : ndarray of shape (p,)
@@ -113,7 +128,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> SigmaPCA:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
         """Find the components of the rows of X.
 
         Parameters
@@ -122,6 +137,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             Training rows, at least two.
         y : None
             Ignored; scikit-learn passes it.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts: whole numbers, or equal weights.
 
         Returns
         -------
@@ -138,8 +155,11 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
+        self._check_solver()
+        if hasattr(self, "_stream"):
+            del self._stream  # of earlier partial fits
+        if sample_weight is not None:
+            X = repeated(X, sample_weight)
         self.mean_ = X.mean(axis=0, dtype=np.float64)
         centred = X.astype(np.float64) - self.mean_
         k = self._count(X.shape)
@@ -147,18 +167,85 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if not (k is None or isinstance(k, int)):
             P = P[:, : count_of(k, values, len(X))]
         warn_of_owners(centred, P, values)
-        try:
-            W = SOLVERS[self.solver](self, centred, P)
-        except InputError as error:
-            raise ValueError(str(error)) from None
-        self._store(W, centred)
-        if not self.converged_:
-            warnings.warn(
-                f"SigmaPCA did not converge in {self.n_iter_} iterations: raise max_iter, or try another a",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        W = self._solve(centred, P, None)
+        self._store(W, (centred @ W).std(axis=0), float(np.mean(np.sum(centred**2, axis=1))), len(X))
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
+        """Take further rows, and find the components of all rows so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Further rows; at the first call at least two, and as many as there are components.
+        y : None
+            Ignored; scikit-learn passes it.
+        sample_weight : array-like of shape (n,), optional
+            As for `fit`.
+
+        Returns
+        -------
+        SigmaPCA
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a setting or the data cannot be used.
+
+        Notes
+        -----
+        Mean, variances and the subspace come from moments of all rows, exact, (p, p) in memory. The axes within the
+        subspace come from the solver, which starts at the axes of before and works on a uniform sample of at most
+        `sklearn_stream.KEPT` rows. `fit` begins anew.
+        """
+        first = not hasattr(self, "_stream")
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
+        )
+        self._check_solver()
+        if sample_weight is not None:
+            X = repeated(X, sample_weight)
+        if first:
+            self._stream = Stream.of_width(X.shape[1])
+            self._draws = np.random.RandomState(seed_of(self.random_state) % 2**32)
+        stream, before = self._stream, None if first else self.components_.T
+        stream.add(X.astype(np.float64), self._draws)
+        self.mean_ = stream.mean
+        k = self._count((stream.n, X.shape[1]))
+        P, values = leading_of_covariance(stream.covariance, k if isinstance(k, int) else None, stream.n)
+        if not (k is None or isinstance(k, int)):
+            P = P[:, : count_of(k, values, stream.n)]
+        W = self._solve(stream.rows - stream.mean, P, turned_to(P, before))
+        sigma = np.sqrt(np.einsum("pk,pk->k", W, stream.covariance @ W))
+        self._store(W, sigma, float(np.trace(stream.covariance)), stream.n)
+        return self
+
+    @classmethod
+    def from_run(cls, run: Any) -> SigmaPCA:
+        """Return the solution of a run as a fitted estimator.
+
+        Parameters
+        ----------
+        run : Run, str or PathLike
+            A finished run, or its name, as commands take it.
+
+        Returns
+        -------
+        SigmaPCA
+            With whiten=True: its `transform` is that of the run.
+
+        Raises
+        ------
+        InputError
+            If the run is no orthonormal transformation of centred rows.
+        """
+        from sigmapca_cli.runs.find import resolve
+        from sigmapca_cli.runs.read import Run
+        from sigmapca_cli.sklearn_runs import from_run
+
+        filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else Run.open(resolve(run)))
+        return filled
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the components of the rows of X.
@@ -200,7 +287,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Y = np.asarray(Y)
         if Y.ndim != 2 or Y.shape[1] != len(self.components_):
             raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
-        X = (Y * self._divisor()) @ self.components_ + self.mean_
+        X = (Y * self._divisor()) @ self._decoder() + self.mean_
         return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
 
     def certificate(self, X: Any, level: float = 0.05) -> Certificate:
@@ -251,18 +338,42 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"n_components={k} is more than min(n_samples, n_features)={min(shape)}")
         return int(k)
 
-    def _store(self, W: np.ndarray, centred: np.ndarray) -> None:
+    def _check_solver(self) -> None:
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
+
+    def _solve(self, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+        try:
+            W = SOLVERS[self.solver](self, centred, P, start)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        if not self.converged_:
+            warnings.warn(
+                f"SigmaPCA did not converge in {self.n_iter_} iterations: raise max_iter, or try another a",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return W
+
+    def _store(self, W: np.ndarray, sigma: np.ndarray, total: float, n: int) -> None:
         from sigmapca_cli.methods.solution import signed
 
-        sigma = (centred @ W).std(axis=0)
         order = np.argsort(-sigma, kind="stable")
         W, sigma, self.a_ = W[:, order], sigma[order], np.asarray(self.a_)[order]
-        self.n_components_ = W.shape[1]
+        (p, k), self.n_samples_ = W.shape, n
+        self.n_components_ = k
         self.components_ = np.ascontiguousarray((W * signed(W)).T)
-        self.sigma_ = sigma
-        self.explained_variance_ = sigma**2
-        total = float(np.mean(np.sum(centred**2, axis=1)))
+        self.sigma_, self.explained_variance_ = sigma, sigma**2
         self.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
+        self.singular_values_ = sigma * np.sqrt(n)
+        rest = min(n, p) - k
+        self.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / rest if rest > 0 else 0.0
+
+    def _decoder(self) -> np.ndarray:
+        W = self.components_
+        if np.allclose(W @ W.T, np.eye(len(W)), rtol=0, atol=1e-9):
+            return W
+        return np.asarray(np.linalg.pinv(W.T))  # of a run whose filters are orthonormal only nearly
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

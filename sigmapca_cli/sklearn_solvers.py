@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,16 +50,40 @@ def leading(centred: np.ndarray, k: int | None) -> tuple[np.ndarray, np.ndarray]
     return vectors[:, : k or rank], values
 
 
+def leading_of_covariance(C: np.ndarray, k: int | None, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return as `leading` from the covariance (p, p) of n rows."""
+    values, vectors = np.linalg.eigh(C)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = min(rank_of(values), n)
+    if rank == 0:
+        raise ValueError("all rows are equal: there is no variance to find components of")
+    if k is not None and k > rank:
+        raise ValueError(f"n_components={k} is more than the numerical rank {rank} of the data")
+    return vectors[:, : k or rank], values
+
+
+def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
+    """Return the rotation R (k, k) for which P R is nearest to filters W (p, k) of before; None without such."""
+    if W is None or W.shape != P.shape:
+        return None
+    U, _, Vt = np.linalg.svd(P.T @ W)
+    return np.asarray(U @ Vt)
+
+
 def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> None:
     """Warn if a few rows hold most of a principal component."""
     n = len(centred)
-    blocks = (centred[start : start + 8192] for start in range(0, n, 8192))
-    if owned := owned_components(blocks, P, values[: P.shape[1]], n, float(values.sum())):
+
+    def project(axes: np.ndarray) -> Iterator[np.ndarray]:
+        for start in range(0, n, 8192):
+            yield centred[start : start + 8192].astype(np.float32) @ axes
+
+    if owned := owned_components(project, P, values[: P.shape[1]], n, float(values.sum())):
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
-def newton(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Return W = P R by Newton steps on the rotation group."""
+def newton(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.newton import solve
 
     if P.shape[1] == 1:
@@ -69,6 +95,7 @@ def newton(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
         a=model.a,
         nonlinearity=model.nonlinearity,
         derivative=model.derivative,
+        start=start,
         tol=model.tol,
         max_iter=model.max_iter,
     )
@@ -76,15 +103,15 @@ def newton(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     return P @ result.R
 
 
-def moments(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Return W = P R at the maximum of F over rotations R."""
+def moments(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """Return W = P R at the maximum of F over rotations R, by a climb from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.maximum import maximise
 
     k = P.shape[1]
     model.n_iter_, model.converged_, model.a_ = 1, True, np.full(k, np.inf)
     if k == 1:
         return P
-    result = maximise(centred @ P, model.lam, tol=model.tol, max_iter=model.max_iter)
+    result = maximise(centred @ P, model.lam, start=start, tol=model.tol, max_iter=model.max_iter)
     model.n_iter_, model.converged_ = result.iterations, result.converged
     return P @ result.R
 
@@ -100,19 +127,17 @@ def one_a(model: Model, y: np.ndarray) -> float:
     return float(model.a)
 
 
-def sgd(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Return W by stochastic training on tangent gradients, started at the principal axes P."""
+def sgd(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
-    from sigmapca_cli.processes import blas, pick_threads
+    from sigmapca_cli.processes import pick_threads
     from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.memory import MemorySource
     from sigmapca_cli.training import loop
-    from sigmapca_cli.training.arrays import as_numpy
+    from sigmapca_cli.training.arrays import as_numpy, made_like
 
-    if model.a == "auto":
-        raise InputError('solver="sgd" needs a number for a, such as 4.0 (heavy tails) or 0.8 (light tails)')
     n, k = len(centred), P.shape[1]
     cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
     cfg.batch_size, cfg.rescale = min(128, n), True
@@ -121,14 +146,30 @@ def sgd(model: Model, centred: np.ndarray, P: np.ndarray) -> np.ndarray:
     source.in_memory = False  # somebody else's process is not to be forked
     method = choose.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")
-    with blas(pick_threads(None, cfg.batch_size * source.p * k)):
+    if start is not None:
+        trainer.state["W"] = made_like(trainer.state["W"], (P @ start).astype(cfg.dtype))
+    with computing_on(pick_threads(None, cfg.batch_size * source.p * k), choose.needs_torch(cfg)):
         loop.train([trainer])
         model.converged_ = stochastic.convergence_of(trainer).converged(cfg.tol)
     model.n_iter_ = model.max_iter
-    model.a_ = np.full(k, float(model.a))
+    learned = trainer.state.get("a")
+    model.a_ = np.full(k, float(model.a)) if learned is None else as_numpy(learned).astype(np.float64)
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
     U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
     return U @ Vt
+
+
+@contextlib.contextmanager
+def computing_on(threads: int, by_torch: bool) -> Iterator[None]:
+    """Let products inside the block take so many threads, those of torch too if it computes."""
+    from sigmapca_cli.processes import blas
+
+    with blas(threads), contextlib.ExitStack() as stack:
+        if by_torch:
+            from sigmapca_cli.training.device import torch_threads
+
+            stack.enter_context(torch_threads(threads))
+        yield
 
 
 def seed_of(random_state: Any) -> int:

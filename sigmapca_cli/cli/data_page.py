@@ -75,8 +75,11 @@ def missing_text(facts: dict[str, Any]) -> str:
 
 def rules(found: dict[str, Any]) -> str:
     """How many components by each rule."""
-    shares = ", ".join(f"{found[share]} for {share}" for share in ("90 %", "95 %", "99 %"))
-    return f"{shares} of the variance; MDL {found['mdl']}, MLE {found['mle']}, broken stick {found['broken_stick']}"
+    shares = [f"{found[share]} for {share}" for share in ("90 %", "95 %", "99 %") if share in found]
+    named = {"mdl": "MDL", "mle": "MLE", "broken_stick": "broken stick"}
+    parts = [f"{', '.join(shares)} of the variance"] if shares else []
+    parts += [f"{', '.join(f'{name} {found[rule]}' for rule, name in named.items() if rule in found)}"]
+    return "; ".join(part for part in parts if part) or "more than are computed"
 
 
 def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
@@ -111,12 +114,10 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
     from sigmapca_cli.errors import InputError
 
     if "components" not in facts:
-        raise InputError(
-            "these data have no eigenvalues to show: too many features, or all of them are constant"
-        )
+        raise InputError("these data have no eigenvalues to show: all features are constant")
     found = facts["components"]
     values = found["eigenvalues"]
-    total = sum(values)
+    total = found.get("total") or sum(values)
     rows, so_far = [], 0.0
     for i, value in enumerate(values[:MOST_EIGENVALUES], start=1):
         so_far += value
@@ -125,8 +126,10 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
     if len(values) > MOST_EIGENVALUES:
         lines.append(f"… and {len(values) - MOST_EIGENVALUES} more")
     words = {"mdl": "least description length", "mle": "Minka's evidence", "broken_stick": "broken stick"}
-    lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %"))]
-    return lines + [f"k={found[rule]:<6} {text}" for rule, text in words.items()]
+    if "total" in found:
+        lines.append("the further ones of these data are not computed")
+    lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %") if s in found)]
+    return lines + [f"k={found[rule]:<6} {text}" for rule, text in words.items() if rule in found]
 
 
 def value_text(value: Any) -> str:

@@ -99,12 +99,13 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     """The metrics of one run on its own training data, stored in the run; on other data stored under its name."""
     from sigmapca_cli.cli.apply import as_options
     from sigmapca_cli.cli.keys import data_keys
-    from sigmapca_cli.cli.opening import data_config, open_run
+    from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.runs.write import write_evaluation
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.reading import new_source
+    from sigmapca_cli.sources.stored import data_config
 
     run = open_run(name)
     try:

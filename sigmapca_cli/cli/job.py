@@ -83,12 +83,12 @@ def run_job(
     """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
     import hydra
 
+    from sigmapca_cli.additions import refuse_unknown_additions
     from sigmapca_cli.checks import nearest
-    from sigmapca_cli.cli.additions import refuse_unknown_additions
     from sigmapca_cli.cli.guard import ended
-    from sigmapca_cli.cli.hydra_errors import one_line
     from sigmapca_cli.cli.targets import refuse_code
     from sigmapca_cli.config import GROUPS, register
+    from sigmapca_cli.hydra_errors import one_line
     from sigmapca_cli.launchers import adaptive
 
     register()

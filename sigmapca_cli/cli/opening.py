@@ -75,20 +75,6 @@ def short_run_name(run: Any) -> str:
     return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
 
 
-def data_config(config: dict[str, Any]) -> Any:
-    """The typed `data` group of a stored configuration."""
-    import dataclasses
-
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.config import DataConfig, as_stored
-
-    stored = as_stored(config.get("data", {}))
-    known = {field.name for field in dataclasses.fields(DataConfig)}
-    if unknown := sorted(set(stored) - known):
-        raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")
-    return DataConfig(**stored)
-
-
 def tabulated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Plain text columns, the first to the left, the others to the right."""
     lines = [list(header), *[list(row) for row in rows]]

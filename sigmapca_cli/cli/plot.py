@@ -20,11 +20,12 @@ def plot(
     """Write the figures that suit the run, or those named, and say where they are."""
     from pathlib import Path
 
-    from sigmapca_cli.cli.opening import data_config, open_run
+    from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.run import plot_run
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.stored import data_config
 
     found = open_run(run)
     source = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from sigmapca_cli.cli.where import number
+from sigmapca_cli.runs.where import number
 from sigmapca_cli.text import csv_cell, printable
 
 
@@ -52,48 +52,6 @@ def plain_cell(value: Any) -> Any:
     return ",".join(value) if isinstance(value, list) else value
 
 
-def short_name(row: Any) -> str:
-    """What `show` and the others find the run by: its hash, or sweep/number."""
-    from sigmapca_cli.runs.folders import FOLDER_NAME
-
-    match = FOLDER_NAME.match(row.name)
-    if match is None:
-        return f"{row.folder.parent.name}/{row.name}"
-    return match[2]
-
-
-def listed(row: Any) -> dict[str, Any]:
-    """A run's summary as one flat row."""
-    return {
-        "run": short_name(row),
-        "status": row.status,
-        "model": row.model,
-        "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
-        **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
-        "tags": split_tags(row.attrs.get("tags")),
-        "note": row.attrs.get("note") or None,
-        "converged": said(row.attrs.get("converged")),
-        "loss": row.last.get("loss"),
-        "mcc": row.evaluation.get("mcc"),
-        "step": row.step,
-        "seconds": row.attrs.get("wall_seconds"),
-        **{name: value for name, value in row.evaluation.items() if name not in ("mcc", "converged")},
-        "created": str(row.attrs.get("created", ""))[5:16].replace("T", " "),
-        "folder": str(row.folder),
-        "error": row.error,
-    }
-
-
-def split_tags(stored: Any) -> list[str] | None:
-    """Return the tags of a run; None where it has none."""
-    return str(stored).split(",") if stored else None
-
-
-def said(converged: Any) -> str | None:
-    """yes or no; None where a run has not said it."""
-    return None if converged is None or converged == "" else "yes" if converged else "no"
-
-
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
     """Header and rows as text; with a width, as many columns as fit it."""
     cells = {name: [printable(name), *(cell(row.get(name)) for row in rows)] for name in columns}
@@ -127,9 +85,10 @@ def select(
 ) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
     from sigmapca_cli.checks import nearest
-    from sigmapca_cli.cli.where import condition
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs
+    from sigmapca_cli.runs.rows import listed
+    from sigmapca_cli.runs.where import condition
 
     if folder and not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder")

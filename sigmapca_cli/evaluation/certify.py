@@ -42,7 +42,7 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
         raise InputError(problem)
     index = evenly_spaced(source.n, rows)
     W = np.asarray(run.filters, dtype=np.float64)
-    Y = np.concatenate([source.rows(part) @ W for part in np.array_split(index, -(-len(index) // 8192))])
+    Y = source.projected(index, W)
     return replace(certificate_of(run, model, Y, level), cut=cut_by(source, Y))
 
 
@@ -52,7 +52,7 @@ def cut_by(source: Any, Y: Array) -> Array:
     Directions of equal variance span a subspace. If k cuts through it, chance decides which part of it is found.
     """
     k = Y.shape[1]
-    values = source.principal_axes()[0] if hasattr(source, "principal_axes") else np.zeros(0)
+    values = source.leading_axes(k).values if hasattr(source, "leading_axes") else np.zeros(0)
     if len(values) <= k or values[k] <= 1e-12 * values[0]:
         return np.zeros(k, bool)
     centred = Y - Y.mean(0)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sigmapca_cli.evaluation import chance, metrics
 from sigmapca_cli.evaluation.metrics import LOG_COSH_OF_GAUSSIAN, Array, log_cosh
 from sigmapca_cli.processes import blas
+from sigmapca_cli.sources.implicit import about_zero
 
 Metrics = dict[str, Any]
 BLOCK = 2048  # rows whose arithmetic stays in the cache
@@ -47,15 +48,18 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     B = W / np.where(std > 0, std, 1.0) if encoder is None else np.asarray(encoder, dtype=np.float64)
     result: Metrics = {
         # Second moments about zero, the mean of the training rows; other rows may have another mean.
-        "reconstruction_error": metrics.reconstruction_error(W, C + np.outer(mean, mean)),
+        "reconstruction_error": metrics.reconstruction_error(W, about_zero(C, mean)),
         "explained_variance": metrics.explained_variance(W, C),
         "orthogonality_error": metrics.orthogonality_error(W),
         "unit_norm_error": metrics.unit_norm_error(W),
         "sigma_error": metrics.sigma_error(sigma, W, C),
         "correlation": metrics.correlation(B, C),
-        "total_variance": float(np.trace(C)),
-        "pca_sigma": np.sqrt(np.maximum(source.principal_axes()[0][: W.shape[1]], 0.0)),
+        "total_variance": float(C.trace()),
     }
+    axes = source.leading_axes(W.shape[1])
+    result["pca_sigma"] = np.sqrt(np.maximum(axes.values[: W.shape[1]], 0.0))
+    if axes.error > 0:  # they are found by products, see `sources.eigenpairs`
+        result["pca_error"] = axes.error
     truth = getattr(source, "truth", None)
     sources = truth.sources if truth is not None and truth.sources is not None else None
     result.update(streamed(B, mean, C, source, None if sources is None else np.asarray(sources)))
@@ -79,10 +83,9 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     shift = offset.astype(np.float32)
     # More threads are not faster on blocks that stay in the cache, and slower on busy cores.
     with blas(1):
-        for x in source.blocks(BLOCK):
+        for z in source.projections(A32, BLOCK):
             # The rows are float32: float64 would take twice the time and add no correct digit. Only the sums over
             # blocks are float64.
-            z = x @ A32
             z -= shift
             if sources is not None:
                 cross += z.T @ (sources[n : n + len(z)] - centre)

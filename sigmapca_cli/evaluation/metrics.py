@@ -16,6 +16,7 @@ from sigmapca_cli.evaluation.matching import cosines as cosines
 from sigmapca_cli.evaluation.matching import match as match
 from sigmapca_cli.evaluation.matching import mcc as mcc
 from sigmapca_cli.sources.columns import excess_kurtosis
+from sigmapca_cli.sources.implicit import ImplicitCovariance, as_covariance
 
 #: E[log cosh ν] for a standard normal ν, the constant that makes the negentropy of a Gaussian zero.
 LOG_COSH_OF_GAUSSIAN = 0.37456720749143807
@@ -40,10 +41,10 @@ def reconstruction_error(W: ArrayLike, C: ArrayLike) -> float:
     -----
     tr((I − P)C(I − P)ᵀ) with P = WWᵀ. W need not be orthonormal.
     """
-    W, C = as_float(W), as_float(C)
+    W, moments = as_float(W), as_covariance(C)
     # tr C − 2 tr(WᵀCW) + tr(WᵀCW · WᵀW): k × k products only.
-    S = W.T @ C @ W
-    return float(max(np.trace(C) - 2 * np.trace(S) + np.sum(S * (W.T @ W)), 0.0))
+    S = W.T @ moments @ W
+    return float(max(moments.trace() - 2 * np.trace(S) + np.sum(S * (W.T @ W)), 0.0))
 
 
 def explained_variance(W: ArrayLike, C: ArrayLike) -> float:
@@ -66,13 +67,16 @@ def explained_variance(W: ArrayLike, C: ArrayLike) -> float:
     tr(CW(WᵀCW)⁺WᵀC)/tr C: for PCA the share of the leading eigenvalues. Every basis of a subspace has the same
     value, so filters of any norm are judged by what they span.
     """
-    W, C = as_float(W), as_float(C)
-    total = np.trace(C)
+    W, moments = as_float(W), as_covariance(C)
+    total = moments.trace()
     if total <= 0:
         return 0.0
     W = W / column_norms(W)
-    CW = C @ W
-    explained = np.trace(CW @ np.linalg.pinv(W.T @ CW, rcond=1e-12, hermitian=True) @ CW.T)
+    CW = moments @ W
+    inverse = np.linalg.pinv(W.T @ CW, rcond=1e-12, hermitian=True)
+    if isinstance(moments, ImplicitCovariance):  # the trace without the matrix (p, p)
+        return float(np.clip(np.sum((CW @ inverse) * CW) / total, 0.0, 1.0))
+    explained = np.trace(CW @ inverse @ CW.T)
     return float(np.clip(explained / total, 0.0, 1.0))
 
 
@@ -125,7 +129,7 @@ def component_std(W: ArrayLike, C: ArrayLike) -> Array:
         In units of x.
     """
     W = as_float(W)
-    return np.sqrt(np.maximum(np.sum(W * (as_float(C) @ W), axis=0), 0.0))
+    return np.sqrt(np.maximum(np.sum(W * (as_covariance(C) @ W), axis=0), 0.0))
 
 
 def sigma_error(sigma: ArrayLike, W: ArrayLike, C: ArrayLike) -> float:
@@ -229,7 +233,7 @@ def correlation(W: ArrayLike, C: ArrayLike) -> float:
         In [0, 1]; 0 for one component.
     """
     W = as_float(W)
-    S = W.T @ as_float(C) @ W
+    S = W.T @ as_covariance(C) @ W
     std = np.sqrt(np.maximum(np.diag(S), 0.0))
     scale = np.where(std > 0, std, np.inf)
     R = np.abs(S / np.outer(scale, scale))

@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.figures.save import BLUE, new_figure, tidy
+from sigmapca_cli.figures.scales import apply_nines
+from sigmapca_cli.figures.titles import UNIT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DRAWN = ("loss", "mcc", "gradient_norm", "agreement")
-LABELS = {"mcc": "matched |cos| to the truth", "gradient_norm": "gradient norm"}
+LABELS = {
+    "loss": f"loss (square of {UNIT})",
+    "mcc": "MCC, matched |cos| to the truth",
+    "gradient_norm": "gradient norm",
+    "agreement": "agreement, matched |cos|",
+}
 
 
 def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[str, ...] = DRAWN) -> Figure:
@@ -37,7 +44,7 @@ def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[
             low, high = np.percentile(value, [0.5, 99.5])
             axes.set_ylim(min(low, value[-1]) - 0.05 * (high - low), high + 0.1 * (high - low) or None)
         if name in ("mcc", "agreement"):
-            axes.set_ylim(min(0.0, value.min()), 1.02)
+            apply_nines(axes, value)
         axes.set_xlabel("step", fontsize=8)
         axes.set_ylabel(LABELS.get(name, name), fontsize=8)
         tidy(axes)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.figures.save import BLUE, GREY, literal, new_figure, tidy
+from sigmapca_cli.figures.titles import UNIT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +89,7 @@ def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> F
     label = 0.19 if sigma is not None else 0.06
     step_x, step_y = width * (cell + 0.06) / cell, rows + width * label / cell
     size = max(columns * (cell + 0.06) + 0.1, 3.2 if title else 0.0)
-    title += " (below each filter: σ)" if title and sigma is not None else ""
+    title += f" (below each filter: σ, {UNIT})" if title and sigma is not None else ""
     title = textwrap.fill(title, int(size * 13))
     heading = 0.1 + 0.2 * len(title.splitlines())
     figure = new_figure(size, lines * step_y / width * cell + heading)
@@ -159,4 +160,5 @@ def _plot_weights(
         figure.suptitle(title + (f" (first {shown} of {k})" if shown < k else ""), fontsize=9)
     if not named:
         figure.supxlabel("feature", fontsize=8)
+    figure.supylabel("weight", fontsize=8)
     return figure

@@ -34,7 +34,7 @@ def plot_histograms(
     k = z.shape[1]
     columns = min(k, 5)
     lines = math.ceil(k / columns)
-    figure = new_figure(max(1.5 * columns, 3.2), 1.35 * lines + 0.7)
+    figure = new_figure(max(1.5 * columns, 3.2), 1.35 * lines + 0.9)
     edges = np.linspace(-RANGE, RANGE, BINS + 1)
     grid = np.linspace(-RANGE, RANGE, 201)
     normal = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
@@ -56,5 +56,7 @@ def plot_histograms(
         axes.axvline(0, color=GREY, linewidth=0.4)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    figure.supxlabel("value (standard deviations from the mean)", fontsize=8)
+    figure.supylabel("density" + (" (log scale)" if log else ""), fontsize=8)
     figure.suptitle(title, fontsize=9) if title else None
     return figure

@@ -31,8 +31,13 @@ def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: 
     axes.plot(at[jumped], agreement[jumped], "o", color=BLUE, markerfacecolor="none",
               markersize=8, label="filters jumped here")  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xlabel("λ" if along == "lam" else "a (∞ at the right end)", fontsize=8)
-    axes.set_ylabel("mean matched |cos|", fontsize=8)
+    axes.set_xlabel(
+        "λ, weight of the fourth cumulants"
+        if along == "lam"
+        else "a, scale of the nonlinearity (∞ at the right end)",
+        fontsize=8,
+    )
+    axes.set_ylabel("agreement of halves, mean matched |cos|", fontsize=8)
     tidy(axes)
     axes.legend(fontsize=7, frameon=False)
     if title:

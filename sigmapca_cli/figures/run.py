@@ -17,6 +17,7 @@ from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
+from sigmapca_cli.figures.titles import run_title
 from sigmapca_cli.sources.spacing import evenly_spaced
 
 if TYPE_CHECKING:
@@ -38,18 +39,19 @@ def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source
     for name in what or NAMES:
         if what is None and name == "certificate" and not certified(run):
             continue  # takes a minute on large data: only if `sigmapca evaluate --certificate` was run before
-        figure = _draw(name, run, source)
+        figure = draw(name, run, source)
         if figure is not None:
             written += save(figure, Path(folder) / name)
         elif what is not None:
             why = (
                 "it needs the data of the run" if name in WITH_DATA and source is None else "the run has none"
             )
-            raise InputError(f"{name} cannot be drawn for the run {_title(run)}: {why}")
+            raise InputError(f"{name} cannot be drawn for the run {run_title(run)}: {why}")
     return written
 
 
-def _draw(name: str, run: Any, source: Any) -> Figure | None:
+def draw(name: str, run: Any, source: Any) -> Figure | None:
+    """Return a figure by its name; None if the run, or a run without its data, has nothing to draw there."""
     if name in FIGURES:
         return FIGURES[name](run)
     return None if source is None else WITH_DATA[name](run, source)
@@ -64,22 +66,24 @@ def _filters(run: Any) -> Figure:
     shape = run.patch_shape
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
     names = getattr(run, "names", None)
-    return plot_filters(W, sigma, None if shape is None else tuple(shape), _title(run), names=names)
+    return plot_filters(W, sigma, None if shape is None else tuple(shape), run_title(run), names=names)
 
 
 def _curves(run: Any) -> Figure | None:
     metrics = run.metrics
-    return plot_curves(metrics, _title(run)) if metrics and any(name != "step" for name in metrics) else None
+    return (
+        plot_curves(metrics, run_title(run)) if metrics and any(name != "step" for name in metrics) else None
+    )
 
 
 def _spectrum(run: Any) -> Figure:
     evaluation = run.evaluation or {}
-    return plot_spectrum(run.sigma, evaluation.get("pca_sigma"), _title(run))
+    return plot_spectrum(run.sigma, evaluation.get("pca_sigma"), run_title(run))
 
 
 def _histograms(run: Any, source: Any) -> Figure:
     x = source.rows(evenly_spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
-    return plot_histograms(x @ run.encoder, _title(run))
+    return plot_histograms(x @ run.encoder, run_title(run))
 
 
 def _signals(run: Any, source: Any) -> Figure | None:
@@ -87,7 +91,7 @@ def _signals(run: Any, source: Any) -> Figure | None:
         return None
     x = np.concatenate([rows.astype(np.float64) for rows in source.blocks()])
     truth = source.truth.sources if source.truth is not None else None
-    return plot_signals(x, x @ run.encoder, truth, source.sample_rate, _title(run))
+    return plot_signals(x, x @ run.encoder, truth, source.sample_rate, run_title(run))
 
 
 def _scatter(run: Any, source: Any) -> Figure | None:
@@ -98,19 +102,18 @@ def _scatter(run: Any, source: Any) -> Figure | None:
     truth = None if source.truth is None else source.truth.filters
     if truth is None and source.truth is not None and source.truth.mixing is not None:
         truth = source.truth.mixing
-    return plot_scatter(x, {"linear PCA": pca, _title(run): getattr(run, "directions", run.filters)}, truth)
+    return plot_scatter(
+        x,
+        {"linear PCA": pca, run_title(run): getattr(run, "directions", run.filters)},
+        truth,
+        names=getattr(run, "names", None),
+    )
 
 
 def _certificate(run: Any, source: Any) -> Figure:
     from sigmapca_cli.evaluation.certify import certify_run
 
-    return plot_certificate(certify_run(run, source), _title(run))
-
-
-def _title(run: Any) -> str:
-    attrs = run.attrs
-    seed = attrs.get("seed")
-    return f"{attrs.get('model', 'run')}" + (f", seed {seed}" if seed is not None else "")
+    return plot_certificate(certify_run(run, source), run_title(run))
 
 
 FIGURES: dict[str, Callable[[Any], Any]] = {"filters": _filters, "curves": _curves, "spectrum": _spectrum}

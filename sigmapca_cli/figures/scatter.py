@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +22,11 @@ def plot_scatter(
     solutions: Mapping[str, ArrayLike],
     truth: ArrayLike | None = None,
     title: str = "",
+    names: Sequence[str] | None = None,
 ) -> Figure:
     """Draw one panel per solution: points X (n, 2), and the columns of its filters W (2, k) as axes through the mean.
+
+    `names`: of the two features.
 
     An axis extends 2.5 standard deviations of the points along it, to both sides. The true axes (2, l) are dashed and
     longer; the title shows the matched |cos| to them.
@@ -51,6 +54,7 @@ def plot_scatter(
             aspect="equal",
         )
         axes.set_title(name + _similarity(W, truth), fontsize=8)
+        _name_axes(axes, names)
         tidy(axes)
         axes.tick_params(labelsize=7)
     if title:
@@ -67,11 +71,16 @@ def plot_points(X: ArrayLike, title: str = "", names: Sequence[str] | None = Non
     axes.scatter(shown[:, 0], shown[:, 1], s=3, color=BLUE, alpha=0.5, linewidths=0, rasterized=True)
     axes.set_aspect("equal")
     axes.set_title(title, fontsize=9)
-    if names is not None:
-        axes.set_xlabel(literal(names[0]), fontsize=8)
-        axes.set_ylabel(literal(names[1]), fontsize=8)
+    _name_axes(axes, names)
     tidy(axes)
     return figure
+
+
+def _name_axes(axes: Any, names: Sequence[str] | None) -> None:
+    """Name the two axes by the features; those without names have numbers, from 1."""
+    first, second = ("feature 1", "feature 2") if names is None else (literal(name) for name in names)
+    axes.set_xlabel(first, fontsize=8)
+    axes.set_ylabel(second, fontsize=8)
 
 
 def _similarity(W: np.ndarray, truth: ArrayLike | None) -> str:

@@ -49,6 +49,7 @@ def plot_signals(
             axes.tick_params(labelbottom=last)
             if last:
                 axes.set_xlabel(unit, fontsize=8)
+    figure.supylabel("amplitude (recovered signals: unit variance)", fontsize=8)
     if title:
         figure.suptitle(title, fontsize=9)
     return figure
@@ -66,6 +67,7 @@ def plot_traces(X: ArrayLike, sample_rate: int | None = None, title: str = "") -
         axes.tick_params(labelbottom=row == lines - 1)
         axes.set_ylabel(f"{row + 1}", fontsize=8, rotation=0)
     axes.set_xlabel(unit, fontsize=8)
+    figure.supylabel("channel", fontsize=8)
     if title or lines < X.shape[1]:
         figure.suptitle(
             title + (f" (first {lines} of {X.shape[1]})" if lines < X.shape[1] else ""), fontsize=9
@@ -87,7 +89,9 @@ def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
 
 def _time(n: int, sample_rate: int | None) -> tuple[Array, str]:
     return (
-        (np.arange(n) / sample_rate, "seconds") if sample_rate else (np.arange(n, dtype=np.float64), "sample")
+        (np.arange(n) / sample_rate, "time (seconds)")
+        if sample_rate
+        else (np.arange(n, dtype=np.float64), "time (samples)")
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.figures.save import BLUE, RED, new_figure, tidy
+from sigmapca_cli.figures.titles import UNIT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: s
     if len(positive) and positive.max() > 10 * positive.min():
         axes.set_yscale("log")
     axes.set_xlabel("component", fontsize=8)
-    axes.set_ylabel("σ (standard deviation)", fontsize=8)
+    axes.set_ylabel(f"standard deviation σ ({UNIT})", fontsize=8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
     axes.tick_params(which="both", labelsize=8)

@@ -8,14 +8,14 @@ import importlib
 import logging
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, standardise
-from sigmapca_cli.sources.statistics import rank_of
+from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 
 if TYPE_CHECKING:
     from sigmapca_cli.config import Config
@@ -64,15 +64,13 @@ def fit(cfg: Config, source: Source) -> Solution:
 # ---- eigenvectors ----
 
 
-def leading(source: Source, k: int) -> tuple[Array, Array, Array, int]:
-    """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, all eigenvalues (p,), and the
-    numerical rank.
-    """
+def leading(source: Source, k: int) -> tuple[Array, Array, Axes]:
+    """Eigenvectors (p, k) and eigenvalues (k,) by decreasing variance, and all that is known of the axes."""
     if not 1 <= k <= source.p:
         raise InputError(f"k={k}: must lie between 1 and the number of features p={source.p}")
-    values, vectors = source.principal_axes()
-    values = np.clip(values, 0, None)
-    return vectors[:, :k], values[:k], values, rank_of(values)
+    axes = source.leading_axes(k)
+    axes = replace(axes, values=np.clip(axes.values, 0, None))
+    return axes.up_to(k), axes.values[:k], axes
 
 
 def pca_svd(cfg: Config, source: Source) -> Solution:
@@ -81,10 +79,15 @@ def pca_svd(cfg: Config, source: Source) -> Solution:
     (linear table, row 1). Exact, float64, streamed.
     """
     _, C = source.covariance()
-    W, _, values, rank = leading(source, cfg.k)
-    if rank < cfg.k:
-        log.warning("the data has numerical rank %d: components beyond it (k=%d) are arbitrary", rank, cfg.k)
-    return finalise(W, C, extra={"rank": rank, "eigenvalues": values, "converged": True})
+    W, kept, axes = leading(source, cfg.k)
+    if axes.rank < cfg.k:
+        log.warning(
+            "the data has numerical rank %d: components beyond it (k=%d) are arbitrary", axes.rank, cfg.k
+        )
+    facts: dict[str, Any] = {"eigenvalues": axes.values if axes.whole else kept, "converged": True}
+    if axes.whole:
+        facts["rank"] = axes.rank
+    return finalise(W, C, extra=facts)
 
 
 def ppca(cfg: Config, source: Source) -> Solution:
@@ -95,16 +98,20 @@ def ppca(cfg: Config, source: Source) -> Solution:
     more than 1. A component that is no larger than the noise becomes 0.
     """
     _, C = source.covariance()
-    W, kept, values, rank = leading(source, cfg.k)
-    left = values[cfg.k :]
+    W, kept, axes = leading(source, cfg.k)
+    left = axes.values[cfg.k :]
     noise = float(left.mean()) if left.size else 0.0
+    if len(axes.values) < source.p:
+        noise = max(axes.total - float(kept.sum()), 0.0) / (source.p - cfg.k)
     solution = finalise(W, C)
     loadings = np.sqrt(np.clip(kept - noise, 0, None))[:, None] * solution.W.T
     if cfg.model.ppca_encoder == "printed":
         size = np.linalg.norm(loadings, axis=1)
         solution.encoder = np.where(size > 0, solution.W / np.where(size > 0, size, 1.0), 0.0)
         solution.decoder = np.asarray(np.linalg.pinv(solution.encoder), np.float64)
-    solution.extra.update(noise_variance=noise, loadings=loadings, rank=rank, converged=True)
+    solution.extra.update(noise_variance=noise, loadings=loadings, converged=True)
+    if axes.whole:
+        solution.extra["rank"] = axes.rank
     return solution
 
 
@@ -120,6 +127,11 @@ def factor_analysis(cfg: Config, source: Source) -> Solution:
 
     _, C = source.covariance()
     p = C.shape[0]
+    if isinstance(C, ImplicitCovariance):
+        raise InputError(
+            f"model=factor_analysis needs the whole covariance of the {p} features, and takes at most {WIDE}: use "
+            "model=ppca, or fewer features"
+        )
     if cfg.k >= p:
         raise InputError(
             f"k={cfg.k}: factor analysis needs fewer factors than the {p} features, as each has a noise of its own"
@@ -147,19 +159,19 @@ def factor_analysis(cfg: Config, source: Source) -> Solution:
 # ---- linear ICA on the projected, whitened data ----
 
 
-def whitened(cfg: Config, source: Source) -> tuple[Array, Array, Array]:
+def whitened(cfg: Config, source: Source) -> tuple[Array, Array, Covariance]:
     """(P (p, k), x P (n, k) of unit variance in float64, C): rows are read block by block, only (n, k)
     is held.
     """
     mean, C = source.covariance()
-    W, values, _, rank = leading(source, cfg.k)
-    if rank < cfg.k:
+    W, values, axes = leading(source, cfg.k)
+    if axes.rank < cfg.k:
         raise InputError(
-            f"k={cfg.k}: the data has numerical rank {rank}, it cannot be whitened to more components"
+            f"k={cfg.k}: the data has numerical rank {axes.rank}, it cannot be whitened to more components"
         )
     P = W / np.sqrt(values)
     shift = np.asarray(mean, np.float64) @ P
-    return P, np.concatenate([block.astype(np.float64) @ P - shift for block in source.blocks()]), C
+    return P, np.concatenate([z - shift for z in source.projections(P)]), C
 
 
 def fastica(cfg: Config, source: Source) -> Solution:
@@ -229,7 +241,7 @@ def _unit(B: Array) -> Array:
 
 
 def _unmixing(
-    B: Array, C: Array, extra: dict[str, Any], rank: Callable[[Array], Array] | None = None
+    B: Array, C: Covariance, extra: dict[str, Any], rank: Callable[[Array], Array] | None = None
 ) -> Solution:
     """Filters = columns of the unmixing matrix at unit norm, so that their std orders them (paper, ICA ordering).
 

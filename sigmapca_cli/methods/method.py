@@ -14,9 +14,11 @@ from torch import Tensor
 from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, sweeping
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
+from sigmapca_cli.methods.implicit_tensor import leading_axes, tensor_of
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.pieces import Pieces, State
 from sigmapca_cli.methods.solution import Solution, deviations, finalise, mixing_norms
+from sigmapca_cli.sources.implicit import as_covariance
 
 if TYPE_CHECKING:
     from sigmapca_cli.config import Config
@@ -88,15 +90,13 @@ class Method(Pieces):
         """Refresh what is exact over the data of covariance C (p, p): σ under the rule `data`, and
         the projection.
         """
-        C = torch.as_tensor(covariance)
+        C = tensor_of(covariance)
         if self.trained == "V":
-            values, vectors = torch.linalg.eigh(C.to(torch.float64))
-            k = state["W"].shape[-1]
-            leading = vectors.flip(-1)[:, :k]
+            values, leading = leading_axes(C, state["W"].shape[-1])
             state["W"].copy_(leading.expand_as(state["W"]).to(state["W"]))
             if self.model.project == "whiten":
-                floor = float(values[-1].clamp_min(0)) * 1e-12 + 1e-300
-                deviation = values.flip(0)[:k].clamp_min(floor).sqrt()
+                floor = float(values[0].clamp_min(0)) * 1e-12 + 1e-300
+                deviation = values.clamp_min(floor).sqrt()
                 state["scale"].copy_(deviation.expand_as(state["scale"]).to(state["scale"]))
         if self.sigma.name == "data":
             W = self.effective(state[self.trained])
@@ -220,7 +220,7 @@ class Method(Pieces):
         """The Solution of one run (no leading dimension); covariance (p, p) of the standardised
         data, float64.
         """
-        C = np.asarray(covariance, np.float64)
+        C = as_covariance(covariance)
         values = {name: np.asarray(v.detach().cpu(), np.float64) for name, v in state.items()}
         # One number a component, in the order of training: they are sorted with the components.
         each = {"a": values["a"]} if "a" in values and values["a"].ndim else {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
+from sigmapca_cli.sources.implicit import in_type
 
 if TYPE_CHECKING:
     from sigmapca_cli.config import Config
@@ -122,7 +123,7 @@ class NumpyMain:
     def begin_epoch(self, state: State, covariance: np.ndarray) -> None:
         """σ under the rule `data`: exact over the data of covariance C (p, p)."""
         if self.sigma.name == "data":
-            state["sigma"][:] = deviations(state["W"], np.asarray(covariance, state["W"].dtype))
+            state["sigma"][:] = deviations(state["W"], in_type(covariance, state["W"].dtype))
 
     def directions(self, state: State) -> np.ndarray:
         """The directions (p, k) whose projections are the components: W."""

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.sources.implicit import Covariance, as_covariance
+
 Array = NDArray[np.float64]
 
 
@@ -29,7 +31,7 @@ class Solution:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def deviations(W: Array, C: Array) -> Array:
+def deviations(W: Array, C: Covariance) -> Array:
     """√diag(WᵀCW), exact on the data: (p, k), (p, p) -> (k,)."""
     return np.sqrt(np.clip(np.einsum("pk,pk->k", W, C @ W), 0, None))
 
@@ -45,7 +47,7 @@ def signed(W: Array) -> Array:
     return np.where(signs == 0, 1.0, signs)
 
 
-def standardise(B: Array, C: Array) -> Array:
+def standardise(B: Array, C: Covariance) -> Array:
     """B with columns scaled so that xB has unit variance; a column without variance becomes zero, not NaN."""
     sigma = deviations(B, C)
     alive = sigma > sigma.max(initial=0.0) * 1e-10
@@ -74,7 +76,7 @@ def finalise(
     a function of the encoder (p, k) of unit variance. The norms of W are kept as they were trained. `each` holds
     further values (k,) of one a component, such as a, which are sorted with the components and added to `extra`.
     """
-    W, C = np.array(W, np.float64), np.asarray(C, np.float64)
+    W, C = np.array(W, np.float64), as_covariance(C)
     sigma = deviations(W, C)
     by_sigma = np.argsort(-sigma, kind="stable") if order else np.arange(W.shape[1])
     signs = signed(W[:, by_sigma])

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from sigmapca_cli.report import charts
+from sigmapca_cli.figures.titles import knob, run_title
+from sigmapca_cli.report import charts, paths, settings
 from sigmapca_cli.report.gallery import METRICS, gallery
 from sigmapca_cli.report.gather import (
     Report,
     last_value,
     open_all,
+    ordered,
     plain,
     scalar,
     short,
@@ -39,9 +41,27 @@ MOST_COMPARED = 20
 def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
     """Write an HTML report of the named runs; a folder of runs, such as a sweep, means all runs in it."""
     report = Report(*open_all(names))
-    count = len(report.runs)
-    title = f"Run {short(report.runs[0])}" if count == 1 else f"{count} runs"
-    return write_page(path, title, sections(report), subtitle(report))
+    folders = [Path(name) for name in names if Path(name).is_dir()] + [
+        place for run in report.runs for place in (run.folder, run.folder.parent)
+    ]
+    return write_page(path, title(report), sections(report, paths.found_in(folders)), subtitle(report))
+
+
+def title(report: Report) -> str:
+    """Return what the page is about: the run's method, data and a; of several runs their number, and what they share.
+
+    A name that several values share, such as a, is listed with them.
+    """
+    if len(report.runs) == 1:
+        return run_title(report.runs[0])
+    begun = [run for run in report.runs if run.attrs.get("data")] or report.runs  # others failed before
+    named = list(dict.fromkeys(run_title(run, seed=False).split(", ")[0] for run in begun))
+    scales = list(dict.fromkeys(knob(run) for run in report.runs if knob(run)))
+    letter = {text.split(" = ")[0] for text in scales}
+    values = ordered([text.split(" = ")[1] for text in scales])
+    what = f" of {', '.join(named)}" if len(named) <= 3 else ""
+    what += f", {letter.pop()} = {', '.join(values)}" if len(letter) == 1 and len(values) <= 8 else ""
+    return f"{len(report.runs)} runs{what}"
 
 
 def with_commas(value: Any) -> str:
@@ -68,17 +88,19 @@ def subtitle(report: Report) -> str:
     )
 
 
-def sections(report: Report) -> list[Section]:
-    """Return all sections of the page that have something to show."""
+def sections(report: Report, stored: Sequence[paths.StoredPath] = ()) -> list[Section]:
+    """Return all sections of the page that have something to show; `stored`: paths that lie beside the runs."""
     many = len(report.runs) > 1
     parts = [
         Section("What differs", _what_differs(report) if many else []),
         Section("Runs" if many else "Result", [_table(report), *_notes(report)]),
+        Section("Runs by setting", settings.by_setting(report) if many else []),
         Section("Filters", [gallery(report)] if any(W is not None for W in report.filters) else []),
         Section("Curves", charts.curves(report)),
         Section("Standard deviations", charts.spectra(report)),
         Section("Verdicts", _trust(report)),
         Section("Agreement between runs", _agreement(report) if many else []),
+        Section("Agreement of halves", [*(settings.halves(report) if many else []), *paths.blocks(stored)]),
         Section("Configuration", _configuration(report)),
     ]
     return [part for part in parts if part.blocks]

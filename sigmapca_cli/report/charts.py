@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.figures.scales import CLOSEST, HIGH, TICKS
+from sigmapca_cli.figures.titles import UNIT
 from sigmapca_cli.report.page import Picture, Pictures
 from sigmapca_cli.report.svg import Series, colours, line_chart, thinned
 
 if TYPE_CHECKING:
     from sigmapca_cli.report.gather import Report
 
-CURVES = {"loss": "loss", "mcc": "MCC", "gradient_norm": "gradient norm", "agreement": "agreement"}
+CURVES = {
+    "loss": f"loss (square of {UNIT})",
+    "mcc": "MCC, matched |cos| to the truth",
+    "gradient_norm": "gradient norm",
+    "agreement": "agreement, matched |cos|",
+}
 MOST_NAMED = 12
+ROUNDING = 1e-9
+X_IS = "x: the rows, centred, and divided as data.standardise says."
 
 
 def curves(report: Report) -> list[Any]:
@@ -29,12 +38,26 @@ def curves(report: Report) -> list[Any]:
                 if len(y):
                     lines.append(Series(x, y, colour, report.named(i), i + 1))
         if lines:
-            bounded = name in ("mcc", "agreement") and all(
-                0 <= line.y.min() <= line.y.max() <= 1 for line in lines
-            )
-            chart = line_chart(lines, "step", words, (0.0, 1.02) if bounded else None)
-            pictures.append(Picture(chart, "", svg=True))
+            chart = up_to_one(lines, "step", words) if name in ("mcc", "agreement") else None
+            pictures.append(Picture(chart or line_chart(lines, "step", words), "", svg=True))
     return [Pictures(pictures, legend(report, palette))] if pictures else []
+
+
+def up_to_one(
+    lines: list[Series], x_label: str, y_label: str, rings: Series | None = None, log_x: bool = False
+) -> str | None:
+    """Return a chart of numbers from 0 to 1, whose axis separates 0.99 from 0.999 if one is above 0.9.
+
+    None if a number is below 0 or above 1.
+    """
+    drawn = [line.y for line in [*lines, *([rings] if rings else [])]]
+    low, high = min(y.min() for y in drawn), max(y.max() for y in drawn)
+    if not 0 <= low <= high <= 1 + ROUNDING:
+        return None
+    if high <= HIGH:
+        return line_chart(lines, x_label, y_label, (0.0, 1.02), rings=rings, log_x=log_x)
+    top = next((tick for tick in TICKS if tick >= high), 1 - CLOSEST)
+    return line_chart(lines, x_label, y_label, (0.0, top), rings=rings, near_one=True, log_x=log_x)
 
 
 def spectra(report: Report) -> list[Any]:
@@ -50,8 +73,8 @@ def spectra(report: Report) -> list[Any]:
     rings = _pca(report)
     values = np.concatenate([line.y for line in lines])
     log = bool(values.min() > 0 and values.max() > 10 * values.min()) and (rings is None or rings.y.min() > 0)
-    chart = line_chart(lines, "component", "σ", log=log, rings=rings)
-    caption = "Rings: linear PCA." if rings else ""
+    chart = line_chart(lines, "component", f"σ ({UNIT})", log=log, rings=rings)
+    caption = ("Rings: linear PCA. " if rings else "") + X_IS
     return [Pictures([Picture(chart, "", caption, svg=True)], legend(report, palette))]
 
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigmapca_cli.figures.scales import TICKS, nines
+
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 420, 260
-LEFT, RIGHT, TOP, BOTTOM = 54, 10, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 64, 10, 12, 38
 MOST_POINTS = 150
 
 
@@ -93,24 +95,34 @@ def line_chart(
     y_limits: tuple[float, float] | None = None,
     log: bool = False,
     rings: Series | None = None,
+    near_one: bool = False,
+    log_x: bool = False,
 ) -> str:
-    """Return SVG of lines over one pair of axes; `rings` are open circles; `log` needs positive y."""
+    """Return SVG of lines over one pair of axes; `rings` are open circles; `log` and `log_x` need positive numbers.
+
+    `near_one`: y up to 1, with the same distance from 0.9 to 0.99 as from 0.99 to 0.999.
+    """
     drawn = [*series, *([rings] if rings else [])]
     low, high = y_limits or limits(drawn, log)
+    scale = nines if near_one else np.log if log else np.asarray
     left, right = (float(f([f(line.x) for line in drawn])) for f in (np.min, np.max))
     if right == left:
-        left, right = left - 0.5, right + 0.5
-    down, up = (math.log(low), math.log(high)) if log else (low, high)
+        left, right = (left / 1.5, right * 1.5) if log_x else (left - 0.5, right + 0.5)
+    down, up = float(scale(low)), float(scale(high))
+    along = np.log if log_x else np.asarray
+    begin, end = float(along(left)), float(along(right))
 
     def at_x(x: ArrayLike) -> Array:
-        return LEFT + (np.asarray(x, dtype=float) - left) / (right - left) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (along(np.asarray(x, dtype=float)) - begin) / (end - begin) * (WIDTH - LEFT - RIGHT)
 
     def at_y(y: ArrayLike) -> Array:
-        value = np.asarray(y, dtype=float)
-        height = ((np.log(value) if log else value) - down) / (up - down)
+        height = (scale(np.asarray(y, dtype=float)) - down) / (up - down)
         return HEIGHT - BOTTOM - np.clip(height, -0.02, 1.02) * (HEIGHT - TOP - BOTTOM)
 
-    parts = _axes(ticks(left, right), decades(low, high) if log else ticks(low, high), at_x, at_y)
+    x_ticks = decades(left, right) if log_x else ticks(left, right)
+    y_ticks = decades(low, high) if log else ticks(low, high)
+    y_ticks = [tick for tick in TICKS if low <= tick <= high] if near_one else y_ticks
+    parts = _axes(x_ticks, y_ticks, at_x, at_y)
     parts += [
         f'<text class="label" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">'
         f"{escape(x_label)}</text>",
@@ -124,9 +136,10 @@ def line_chart(
             f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
             for x, y in zip(at_x(rings.x), at_y(rings.y), strict=True)
         ]
+    chosen = sum(line.run is not None for line in series) > 1  # the page marks the line of the run chosen
     words = f"{y_label} over {x_label}" + (f", {len(series)} lines" if len(series) > 1 else "")
     return (
-        f'<svg class="chart{" many" if len(series) > 1 else ""}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg class="chart{" many" if chosen else ""}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(words)}" font-size="12">{"".join(parts)}</svg>'
     )
 

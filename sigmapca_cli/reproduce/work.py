@@ -73,18 +73,9 @@ def job(task: Task) -> Job:
 
 def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
-    from hydra import compose, initialize_config_dir
+    from sigmapca_cli.composing import compose_job
 
-    from sigmapca_cli.conf_files import conf_folder, hydra_base
-    from sigmapca_cli.config import register
-    from sigmapca_cli.job import job_of
-
-    register()
-    words = [*overrides, "if_exists=skip"]
-    with initialize_config_dir(str(conf_folder()), **hydra_base()):
-        made = job_of(compose("config", words))
-    made.overrides = words
-    return made
+    return compose_job([*overrides, "if_exists=skip"])
 
 
 def merged(planned: Iterable[Planned]) -> list[Planned]:

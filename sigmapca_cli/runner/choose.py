@@ -20,6 +20,7 @@ from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import WIDE
 
 SMALL = 1_000_000_000  # entries of a matrix whose covariance takes about a second
 
@@ -76,7 +77,7 @@ def load_source(cfg: Config) -> Source:
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
     source = build(cfg.data)
-    if loading.is_alive() and source.n * source.p <= SMALL:
+    if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
         source.principal_axes()
     loading.join()
     return source

@@ -38,7 +38,7 @@ from sigmapca_cli.runs.format import CHECKPOINT_FILE
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.training import device as torch_device
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.collectives import Ranks
@@ -222,7 +222,7 @@ def follow(job: Job, method: Method, source: Source, ranks: Ranks, guard: Guard)
     if folder is not None:
         ranks.hint = lambda: how_to_resume(folder)
         cfg = job.cfg
-        cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
+        cfg.k = count_for(source, cfg.k)
         work = cfg.batch_size * source.p * cfg.k // ranks.world
         torch_device.set_threads(pick_threads(cfg.threads, work))
         torch_device.set_precision(cfg.precision)

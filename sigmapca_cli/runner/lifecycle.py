@@ -31,9 +31,9 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.owners import warn_about
-from sigmapca_cli.sources.statistics import check_k, rank_of
+from sigmapca_cli.sources.statistics import check_k
 
 log = logging.getLogger("sigmapca")
 
@@ -125,6 +125,8 @@ def log_start(folder: Path, source: Source, cfg: Config) -> None:
         "%s: %s, %d rows of %d features, k=%d", shortened(folder), source.name, source.n, source.p, cfg.k
     )
     warn_about(source, log)
+    if words := source.approximate():
+        log.warning(words)
     if source.patch_shape is None and source.constant_features:
         log.warning("%d of %d features are constant: they take no part", source.constant_features, source.p)
 
@@ -237,8 +239,10 @@ def check_size(cfg: Config, source: Source) -> None:
     """Make cfg.k a number. Raise InputError if the data have fewer features, rows or directions than components."""
     if isinstance(cfg.k, int) and cfg.k > min(source.n, source.p):
         check_k(cfg.k, source.n, source.p, min(source.n, source.p))
-    rank = rank_of(source.principal_axes()[0])
-    if rank == 0:
+    if source.constant_features == source.p:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
-    cfg.k = count_of(cfg.k, source.principal_axes()[0], source.n)
-    check_k(cfg.k, source.n, source.p, rank)
+    cfg.k = count_for(source, cfg.k)
+    axes = source.leading_axes(cfg.k)
+    if axes.rank == 0:
+        raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
+    check_k(cfg.k, source.n, source.p, axes.rank)

@@ -4,6 +4,10 @@ import math
 import os
 import sys
 import time
+from contextvars import ContextVar
+
+quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+"""Whether a run prints nothing: a program that trains reads its results elsewhere."""
 
 
 def figures_text(values: dict[str, float]) -> str:
@@ -25,6 +29,8 @@ def clock(seconds: float) -> str:
 
 def say(text: str) -> None:
     """Print a line. A closed pipe (`| head`) or a full disk behind a redirection does not end the run."""
+    if quiet.get():
+        return
     try:
         print(text, flush=True)
     except OSError:
@@ -98,6 +104,8 @@ class BarProgress:
 
 def progress(total: int, form: str = "auto") -> PlainProgress | BarProgress:
     """Return the form asked for, or what suits standard output: plain lines unless it is a terminal with a cursor."""
+    if quiet.get():
+        return PlainProgress(total)
     if form != "auto":
         return BarProgress(total) if form == "bar" else PlainProgress(total)
     able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")

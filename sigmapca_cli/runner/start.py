@@ -42,7 +42,7 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
     if cfg.init == "moments":
         return answer_of_moments(cfg, source)
     if cfg.init == "pca":
-        return source.principal_axes()[1][:, : cfg.k]
+        return source.leading_axes(cfg.k).up_to(cfg.k)
     return orthogonal(source.p, cfg.k, cfg.seed)
 
 

@@ -23,6 +23,7 @@ from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import in_type
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.batches import Batches
@@ -58,15 +59,17 @@ def make_trainer(
     W = initial_filters(cfg, divided)
     sigma = deviations(W, C)
     batches = batches or Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
-    W, sigma, C = (value.astype(cfg.dtype) for value in (W, sigma, C))
+    C = in_type(C, cfg.dtype)
+    W, sigma = (value.astype(cfg.dtype) for value in (W, sigma))
     if isinstance(method, NumpyMain):
         return Trainer(cfg, method, batches, method.init_state(W, sigma), C, unit=unit)
     import torch
 
+    from sigmapca_cli.methods.implicit_tensor import tensor_of
+
     generator = torch.Generator(device=device).manual_seed(cfg.seed)
-    start, deviation, covariance = (
-        torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma, C)
-    )
+    start, deviation = (torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma))
+    covariance = tensor_of(C).to(device)
     made: Any = method
     state = made.init_state(start, deviation, generator)
     return Trainer(cfg, method, batches, state, covariance, generator, unit=unit)
@@ -79,7 +82,7 @@ def unit_of(cfg: Config, source: Source) -> float:
     """
     if not cfg.rescale or source.has_unit_variance:
         return 1.0
-    return float(np.sqrt(np.trace(source.covariance()[1]) / source.p)) or 1.0
+    return float(np.sqrt(source.covariance()[1].trace() / source.p)) or 1.0
 
 
 @dataclass

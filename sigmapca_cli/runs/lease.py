@@ -86,6 +86,8 @@ os.register_at_fork(after_in_child=heart.__init__)  # type: ignore[misc]  # a ch
 
 # Owners that were watched for the time of their lease: a sweep has many folders of one.
 _gone: set[tuple[str, str, str, int, str]] = set()
+# Owners whose watch was announced: who waits for a file to be made watches its maker again and again.
+_announced: set[tuple[str, int]] = set()
 
 
 def last_beat(path: Path) -> int | None:
@@ -106,7 +108,9 @@ def is_gone(folder: Path, number: int, owner: Owner) -> bool:
         return True
     lease = min(owner.lease, LONGEST_LEASE)
     began, first = time.monotonic(), last_beat(beat_file(folder, number))
-    log.warning("%s: owned by %s; watching for %g s whether that is still there", folder, owner, lease)
+    if (str(folder), number) not in _announced:
+        log.warning("%s: owned by %s; watching for %g s whether that is still there", folder, owner, lease)
+    _announced.add((str(folder), number))
     # Two beats more: the last one may have been late.
     while time.monotonic() - began < lease * (1 + 2 / BEATS):
         if last_beat(beat_file(folder, number)) != first:

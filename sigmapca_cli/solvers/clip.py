@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import Covariance, ImplicitCovariance
+from sigmapca_cli.sources.second_moments import axes_by_products
 
 Array = np.ndarray
 
 BLOCK = 8192
 """Number of rows read at once."""
+LARGEST = 1 << 23
+"""Number of entries of the clipped rows of many features that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Clipped:
 
     factor: Array
     mean: Array
-    C: Array
+    C: Covariance
 
     @property
     def count(self) -> int:
@@ -40,8 +44,10 @@ def clipped(source: Source, quantile: float) -> Clipped:
     )
     q = float(np.quantile(norm, quantile))
     factor = np.minimum(1.0, q / np.maximum(norm, np.finfo(np.float64).tiny))
-    shift, change = np.zeros(source.p), np.zeros_like(C)
     drawn = np.flatnonzero(factor < 1)
+    if isinstance(C, ImplicitCovariance):
+        return Clipped(factor, *clipped_products(source, mean, C, factor, drawn))
+    shift, change = np.zeros(source.p), np.zeros_like(C)
     for part in np.array_split(drawn, max(1, -(-len(drawn) // BLOCK))):
         u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
         shift += ((f - 1) * u).sum(0)
@@ -49,3 +55,27 @@ def clipped(source: Source, quantile: float) -> Clipped:
     shift /= source.n
     C = C + change / source.n - np.outer(shift, shift)
     return Clipped(factor, mean + shift, (C + C.T) / 2)
+
+
+def clipped_products(
+    source: Source, mean: Array, C: ImplicitCovariance, factor: Array, drawn: Array
+) -> tuple[Array, ImplicitCovariance]:
+    """Return mean′ and the products of C′, as `clipped` has them; the clipped rows are read again for each product."""
+    parts = np.array_split(drawn, max(1, -(-len(drawn) * source.p // LARGEST)))
+    shift, diagonal = np.zeros(source.p), C.diagonal().copy()
+    for part in parts:
+        u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
+        shift += ((f - 1) * u).sum(0) / source.n
+        diagonal += ((f * f - 1) * u * u).sum(0) / source.n
+
+    def product(W: Array) -> Array:
+        result = C @ W - np.outer(shift, shift @ W)
+        for part in parts:
+            u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
+            result += u.T @ ((f * f - 1) * (u @ W)) / source.n
+        return result
+
+    diagonal -= shift**2
+    return mean + shift, ImplicitCovariance(
+        product, diagonal, lambda k: axes_by_products(product, diagonal, min(k, source.n))
+    )

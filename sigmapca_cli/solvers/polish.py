@@ -21,6 +21,7 @@ from sigmapca_cli.methods.solution import deviations
 from sigmapca_cli.solvers.newton import NewtonResult
 from sigmapca_cli.solvers.parallel import BLOCK, threads, total
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import Axes, Covariance
 from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
@@ -64,7 +65,7 @@ class Gradient:
         return np.linalg.norm(self.G, axis=0) / self.scale
 
 
-def gradient(W: Array, C: Array, X: Array, a: Array, derivative: str, block: int = BLOCK) -> Gradient:
+def gradient(W: Array, C: Covariance, X: Array, a: Array, derivative: str, block: int = BLOCK) -> Gradient:
     """Return the tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each column.
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
@@ -93,8 +94,9 @@ class Preconditioner:
     There are two unknowns per pair of columns, and one per column and eigenvector outside the span.
     """
 
-    def __init__(self, W: Array, g: Gradient, axes: tuple[Array, Array], time: float) -> None:
-        values, self.vectors = axes
+    def __init__(self, W: Array, g: Gradient, axes: Axes, time: float) -> None:
+        self.vectors = axes.vectors
+        values = axes.values[: self.vectors.shape[1]]
         self.W, self.g = W, g
         self.pinv = np.linalg.pinv(W)
         shift = g.scale / time
@@ -106,6 +108,12 @@ class Preconditioner:
         self.determinant = raise_to_floor(self.own * self.own.T - self.q * self.q.T, FLOOR * size * size.T)
         near, far = g.m * variance, np.outer(values, g.c)
         self.outside = raise_to_floor(near - far + shift, FLOOR * (np.abs(near) + np.abs(far)))
+        unknown = len(W) - len(values)
+        # Of many features only the leading axes are known: the others count with their mean variance.
+        self.beyond = None
+        if unknown:
+            far = g.c * max(axes.total - float(values.sum()), 0.0) / unknown
+            self.beyond = raise_to_floor(near - far + shift, FLOOR * (np.abs(near) + np.abs(far)))
 
     def __call__(self, V: Array) -> Array:
         """Return the change of W (p, k) that changes the gradient, divided by its scale, by about V (p, k).
@@ -118,8 +126,10 @@ class Preconditioner:
         M = self.W.T @ G / self.g.sigma[:, None] ** 2
         E = (self.own.T * M - self.q * M.T) / self.determinant
         np.fill_diagonal(E, 0)
-        rest = self.vectors.T @ (G - self.W @ (self.pinv @ G))
-        return self.W @ E + self.vectors @ (rest / self.outside)
+        outer = G - self.W @ (self.pinv @ G)
+        rest = self.vectors.T @ outer
+        step = self.W @ E + self.vectors @ (rest / self.outside)
+        return step if self.beyond is None else step + (outer - self.vectors @ rest) / self.beyond
 
 
 def raise_to_floor(value: Array, floor: Array) -> Array:
@@ -132,7 +142,7 @@ class Stage:
     """The equations on one subset of the rows, X (n, p) centred."""
 
     X: Array
-    C: Array
+    C: Covariance
     a: Array
     derivative: str
 
@@ -140,7 +150,7 @@ class Stage:
         """Return the gradient at W (p, k) with its columns scaled to unit norm."""
         return gradient(W / np.linalg.norm(W, axis=0), self.C, self.X, self.a, self.derivative)
 
-    def change(self, W: Array, g: Gradient, axes: tuple[Array, Array], time: float) -> Array:
+    def change(self, W: Array, g: Gradient, axes: Axes, time: float) -> Array:
         """Return ΔW (p, k) of an implicit step of length Δt = `time`: (1/Δt + J)ΔW = −G/scale, to 10 % residual."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
@@ -167,7 +177,7 @@ class Stage:
         return step * min(1.0, LONGEST / max(longest, 1e-300))
 
     def follow_flow(
-        self, W: Array, axes: tuple[Array, Array], time: float, tol: float, most: int
+        self, W: Array, axes: Axes, time: float, tol: float, most: int
     ) -> tuple[Array, list[float]]:
         """Follow the flow from W for `most` steps at most.
 
@@ -196,7 +206,7 @@ class Stage:
 
 def polish(
     W: Array,
-    C: Array,
+    C: Covariance,
     source: Source,
     result: NewtonResult,
     nonlinearity: str = "scaled_tanh",
@@ -217,7 +227,7 @@ def polish(
             f"solver.polish=true works with tanh and scaled_tanh, not {nonlinearity}; set solver.polish=false"
         )
     a = result.a if nonlinearity == "scaled_tanh" else np.ones_like(result.a)
-    start, axes = W, source.principal_axes()
+    start, axes = W, source.leading_axes(W.shape[1])
     first = last = float("nan")
     steps = 0
     for rows in stages(source):

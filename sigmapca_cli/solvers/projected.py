@@ -13,8 +13,10 @@ from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.several import Several, solve_from
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import Covariance
+from sigmapca_cli.sources.second_moments import axes_of
 from sigmapca_cli.sources.spacing import one_per_stretch
-from sigmapca_cli.sources.statistics import check_k, principal_axes, rank_of
+from sigmapca_cli.sources.statistics import check_k
 
 Array = np.ndarray
 Facts = dict[str, Any]
@@ -128,7 +130,7 @@ def lica_fit(
     return finalise(P, C, found.result.R), _facts(found, notes)
 
 
-def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Array, list[str]]:
+def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Covariance, list[str]]:
     """Return P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), and sentences for the user.
 
     clip: P, the mean and Y are those of rows clipped at this quantile of their norms; C is that of the unclipped
@@ -138,17 +140,17 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
     if not 1 <= k <= len(C):
         raise InputError(f"k={k} components of {len(C)} features; choose k between 1 and {len(C)}")
     drawn = None if clip is None else clipped(source, clip)
-    values, vectors = source.principal_axes() if drawn is None else principal_axes(drawn.C)
-    P = np.ascontiguousarray(vectors[:, :k])
-    check_k(k, source.n, source.p, rank_of(values))
+    axes = source.leading_axes(k) if drawn is None else axes_of(drawn.C, k)
+    check_k(k, source.n, source.p, axes.rank)
+    P = np.ascontiguousarray(axes.up_to(k))
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
     notes = []
     if source.n <= LARGEST_ROWS:
         index = np.arange(source.n)
-        Y = np.concatenate([block @ single - shift for block in source.blocks()])
+        Y = np.concatenate([y - shift for y in source.projections(single)])
     else:
         index = one_per_stretch(source.n, LARGEST_ROWS)
-        Y = np.concatenate([source.rows(part) @ single - shift for part in np.array_split(index, 500)])
+        Y = np.concatenate([source.projected(part, single) - shift for part in np.array_split(index, 500)])
         notes.append(
             f"solved on {LARGEST_ROWS} of {source.n} rows, spaced evenly; covariance and sigma are those of all rows"
         )

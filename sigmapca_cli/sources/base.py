@@ -2,8 +2,7 @@
 
 import copy
 import hashlib
-import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,19 +13,15 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.statistics import (
-    Moments,
-    principal_axes,
-    standardisation,
-    streamed_moments,
-    whitening_matrix,
-)
+from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
+from sigmapca_cli.sources.second_moments import SecondMoments
+from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 20
-LARGE_COVARIANCE = 512 << 20
+WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
 
 
 @dataclass
@@ -80,7 +75,7 @@ class Standardisation:
         return self.standardise != "none" or self.whiten != "none"
 
 
-class Source(ABC):
+class Source(SecondMoments):
     """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
 
     With `data.centre=false` nothing is subtracted: `mean` is 0 then, and `covariance` gives the mean of the rows.
@@ -134,26 +129,19 @@ class Source(ABC):
         """Rows a block: enough for a fast product, few enough that its float64 copy stays below 128 MB."""
         return min(max((1 << 20) // self.p, 1024), max((1 << 24) // self.p, 16))
 
-    def _say_size(self) -> None:
-        """Say beforehand what will be large: the covariance, which every method ends with."""
-        size = self.p**2 * 8
-        if size > LARGE_COVARIANCE:
-            text = "%d samples × %d features: their covariance takes %.1f GB; fewer features (data.patch) take less"
-            logging.getLogger("sigmapca").warning(text, self.n, self.p, size / 1e9)
-
     def _standardise(self, options: Standardisation, content: bytes) -> None:
         """Compute mean, scale and whitening once, and name the data by a hash of content and options."""
-        self._say_size()
         m = self._raw_moments(diagonal=True)
         self.mean, variance = m.mean, m.second
         scale, self._constant = standardisation(
             m.mean, variance, options.standardise, options.epsilon, options.relative_epsilon
         )
         self._options = options
-        self._covariance: Array | None = None
-        self._axes: tuple[Array, Array] | None = None
+        self._variance = variance
+        self._covariance = self._axes = self._leading = None
         self.scale, self.whitening = scale, None
         if options.whiten != "none":
+            self._refuse_whitening()
             T = whitening_matrix(self._scaled_covariance(), options.whiten, options.whiten_rank)
             self.whitening = T * options.scale_input
             self._covariance = None
@@ -166,6 +154,13 @@ class Source(ABC):
         described = repr((self.name, self.n, self.p, self.patch_shape, options)) + options.described
         parts = (content, described.encode(), m.mean.tobytes(), variance.tobytes())
         self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+    def _refuse_whitening(self) -> None:
+        if self.p > WIDE:
+            raise InputError(
+                f"data.whiten of {self.p} features needs a matrix of {8e-9 * self.p**2:.1f} GB, and takes {WIDE} "
+                "features at most: drop it, and choose k (model=fastica and model=lica whiten k components)"
+            )
 
     @property
     def constant_features(self) -> int:
@@ -224,27 +219,28 @@ class Source(ABC):
 
     def blocks(self, size: int = 8192) -> Iterator[Rows]:
         """All rows in order, in (m, p) blocks of at most `size` rows."""
-        for raw in self._raw_blocks(size):
+        for raw in self._raw_blocks(self._fitting(size)):
             yield self._apply(raw, None)
+
+    def _fitting(self, size: int) -> int:
+        """Rows of a block, of which wide rows hold fewer."""
+        return size if self.p <= WIDE else max(1, min(size, WIDEST_BLOCK // self.p))
+
+    def projections(self, B: NDArray, size: int = 8192) -> Iterator[NDArray]:
+        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k)."""
+        for x in self.blocks(size):
+            yield x.astype(B.dtype, copy=False) @ B
+
+    def projected(self, index: Index, B: NDArray) -> NDArray:
+        """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k)."""
+        size = self._fitting(8192)
+        parts = np.array_split(index, max(1, -(-len(index) // size)))
+        return np.concatenate([self.rows(part) @ B for part in parts])
 
     def raw_blocks(self, size: int = 8192) -> Iterator[Array]:
         """All rows in order before standardisation, (m, p) float64 in the units of `mean` and `scale`."""
-        for raw in self._raw_blocks(size):
+        for raw in self._raw_blocks(self._fitting(size)):
             yield raw.astype(np.float64) * self.unit
-
-    def _scaled_covariance(self) -> Array:
-        gain = np.where(self._constant, 0.0, 1.0 / self.scale)
-        C = self._raw_moments(diagonal=False).second * np.outer(gain, gain)
-        return (C + C.T) / 2
-
-    def covariance(self) -> tuple[Array, Array]:
-        """Mean (p,), zero where the data are centred, and biased covariance (p, p) of the standardised rows; cached."""
-        if self._covariance is None:
-            C = self._scaled_covariance()
-            if self.whitening is not None:
-                C = self.whitening.T @ C @ self.whitening
-            self._covariance = (C + C.T) / 2
-        return self._offset, self._covariance
 
     @property
     def has_unit_variance(self) -> bool:
@@ -267,20 +263,18 @@ class Source(ABC):
         if unit == 1.0:
             return self
         other = copy.copy(self)
-        C, (values, vectors) = self.covariance()[1], self.principal_axes()
+        C = self.covariance()[1]
         if self.whitening is None:
             other.scale = self.scale * unit
         else:
             other.whitening = self.whitening / unit
-        other._covariance, other._axes = C / unit**2, (values / unit**2, vectors)
+        if isinstance(C, ImplicitCovariance):
+            other._covariance = C.divided(unit**2)
+        else:
+            values, vectors = self.principal_axes()
+            other._covariance, other._axes = C / unit**2, (values / unit**2, vectors)
         other._prepare_apply()
         return other
-
-    def principal_axes(self) -> tuple[Array, Array]:
-        """Eigenvalues (p,), decreasing, and eigenvectors (p, p) of the covariance; cached."""
-        if self._axes is None:
-            self._axes = principal_axes(self.covariance()[1])
-        return self._axes
 
 
 def half_of(count: int, half: str) -> slice:

@@ -1,15 +1,55 @@
 """The number of components: a number, a fraction of the variance, or a model selection criterion."""
 
 from math import lgamma, log, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.statistics import Array, rank_of
+
+if TYPE_CHECKING:
+    from sigmapca_cli.sources.second_moments import SecondMoments
 
 DEFAULT = 32
 WORDS = ("auto", "all", "mdl", "mle")
+
+
+MOST_SEARCHED = 1024
+"""Largest number of leading components that are computed to find how many a word or a share means."""
+
+
+def count_for(source: "SecondMoments", k: Any) -> int:
+    """Return the number of components that `k` means for a source, of which only leading axes may be known.
+
+    Raise InputError if all eigenvalues would be needed and there are too many.
+    """
+    if isinstance(k, int):
+        return k
+    axes = source.leading_axes(DEFAULT)
+    if axes.whole:
+        if k == "mle" and len(axes.vectors) > len(axes.values):
+            raise InputError(f"k=mle needs all {len(axes.vectors)} eigenvalues: choose a number, or k=mdl")
+        return count_of(k, axes.values, source.n)
+    few = min(source.n, source.p)
+    if k == "auto":
+        return min(DEFAULT, max(axes.rank, 1))
+    if isinstance(k, float):
+        for m in (64, 256, MOST_SEARCHED):
+            axes = source.leading_axes(min(m, few // 5))
+            known = axes.values[: min(m, few // 5)]
+            if known.sum() > k * axes.total:
+                return int(np.searchsorted(np.cumsum(known), k * axes.total, side="right")) + 1
+        reached = known.sum() / axes.total
+        raise InputError(
+            f"k={k:g}: the leading {len(known)} components have {reached:.2g} of the variance, no more are computed: "
+            "choose a number"
+        )
+    raise InputError(
+        f"k={k} needs all eigenvalues, and {source.n} rows × {source.p} features have {few}: choose a number, or "
+        "a share such as k=0.9"
+    )
 
 
 def count_of(k: Any, values: NDArray[Any], n: int) -> int:

@@ -19,17 +19,16 @@ from sigmapca_cli.sources.columns import column_facts, excess_kurtosis, maybe_in
 from sigmapca_cli.sources.components import at_a_gap, by_broken_stick, by_share, count_of
 from sigmapca_cli.sources.config import DataConfig, name_list, usual_standardise
 from sigmapca_cli.sources.folder import SUFFIXES
+from sigmapca_cli.sources.implicit import WIDE, Axes
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
 from sigmapca_cli.sources.prepared import is_prepared
 from sigmapca_cli.sources.several import files_of, parts_of
-from sigmapca_cli.sources.statistics import rank_of
 from sigmapca_cli.sources.table import WordColumns, hydra_quoted, override
 
 SAMPLE = 50_000  # rows for statistics that need a sample
-WIDEST = (
-    2048  # features; for more the covariance takes minutes, and only statistics of the features are given
-)
+SAMPLE_ENTRIES = 1 << 27  # and entries: 1 GB in float64
+LEADING = 32  # components whose kurtosis is measured
 
 
 def kind_of_path(path: str) -> str:
@@ -99,9 +98,9 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> str:
 
 def _sample(source: Source) -> NDArray[np.int64]:
     """Return the rows of a random sample, or all rows if they are few."""
-    index = np.arange(source.n)
-    if source.n > SAMPLE:
-        index = np.sort(np.random.default_rng(0).choice(source.n, SAMPLE, replace=False))
+    index, most = np.arange(source.n), min(SAMPLE, max(SAMPLE_ENTRIES // source.p, 2))
+    if source.n > most:
+        index = np.sort(np.random.default_rng(0).choice(source.n, most, replace=False))
     return index
 
 
@@ -127,24 +126,23 @@ def summary(source: Source) -> dict[str, Any]:
     index = _sample(source)
     x = source.rows(index).astype(np.float64)
     facts["kurtosis_features"] = quantiles(excess_kurtosis(x))
-    if source.patch_shape is None and source.p <= WIDEST:
+    if source.patch_shape is None and source.p <= WIDE:
         facts["columns"] = column_facts(source, source.raw_rows(index))
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
         facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
-    if source.p > WIDEST:
-        facts["advice"] = advise(excess_kurtosis(x), len(x))
-        return facts
-    values, E = source.principal_axes()
-    rank = rank_of(values)
-    leading = min(rank, 32)
-    facts["rank"], facts["total_variance"] = rank, float(values.sum())
-    if len(values) > 32:
-        facts["explained_by_32"] = float(values[:32].sum() / values.sum()) if rank else 0.0
+    axes = source.leading_axes(LEADING)
+    values, rank = axes.values, axes.rank
+    leading = min(rank, LEADING)
+    facts["total_variance"] = axes.total
+    if axes.whole:
+        facts["rank"] = rank
+    if source.p > LEADING:
+        facts["explained_by_32"] = float(values[:LEADING].sum() / axes.total) if rank else 0.0
     if leading:
-        kurtosis = excess_kurtosis(x @ E[:, :leading])
+        kurtosis = excess_kurtosis(x @ axes.up_to(leading))
         facts["kurtosis_components"] = quantiles(kurtosis)
         facts["advice"] = advise(kurtosis, len(x))
-        facts["components"] = choices_of_k(values, source.n)
+        facts["components"] = choices_of_k(axes, source.n)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
     else:
@@ -152,16 +150,27 @@ def summary(source: Source) -> dict[str, Any]:
     return facts
 
 
-def choices_of_k(values: NDArray[np.float64], n: int) -> dict[str, Any]:
-    """Return the number of components by several rules, and the eigenvalues (p,)."""
-    shares = {f"{100 * share:g} %": by_share(values, share) for share in (0.9, 0.95, 0.99)}
-    rules = {"mdl": count_of("mdl", values, n), "mle": count_of("mle", values, n)}
-    return {
-        **shares,
-        **rules,
-        "broken_stick": by_broken_stick(np.maximum(values, 0.0)),
-        "eigenvalues": [float(value) for value in values],
+def choices_of_k(axes: Axes, n: int) -> dict[str, Any]:
+    """Return the number of components by several rules, and the eigenvalues.
+
+    Of many features only the leading eigenvalues may be known: the rules that need more are left out.
+    """
+    values, p = axes.values, len(axes.vectors)
+    shares = {f"{100 * share:g} %": share for share in (0.9, 0.95, 0.99)}
+    reached = values.sum() / axes.total
+    found: dict[str, Any] = {
+        name: by_share(values, share if axes.whole else share / reached)
+        for name, share in shares.items()
+        if axes.whole or share < reached
     }
+    if axes.whole:
+        found["mdl"] = count_of("mdl", values, n)
+        if len(values) == p:
+            found["mle"] = count_of("mle", values, n)
+        found["broken_stick"] = by_broken_stick(np.maximum(values, 0.0))
+    else:
+        found["total"] = axes.total
+    return {**found, "eigenvalues": [float(value) for value in values]}
 
 
 def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]) -> str | None:
@@ -176,8 +185,8 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     a = next((word for word in ("a=auto", "a=4", "a=0.8") if word in better["advice"]), None)
     if facts.get("patch_shape") is not None:
         return f"sigmapca train {' '.join(words)} {a if a and a != 'a=auto' else 'a=4'}"
-    k = better["rank"]
-    if facts.get("sample_rate") is None:
+    k = better.get("rank", "auto")
+    if "95 %" in better["components"] and "rank" in better and facts.get("sample_rate") is None:
         # k must not cut through directions of equal variance: chance would choose among them.
         eigenvalues = np.array(better["components"]["eigenvalues"])
         k = at_a_gap(eigenvalues, better["components"]["95 %"], facts["samples"])

@@ -29,13 +29,17 @@ class Owned:
 
 
 def owned_components(
-    blocks: Iterable[NDArray[Any]], E: Array, values: Array, n: int, total: float
+    project: Callable[[NDArray[np.float32]], Iterable[NDArray[Any]]],
+    E: Array,
+    values: Array,
+    n: int,
+    total: float,
 ) -> list[Owned]:
     """Return the leading components of which one row in 1,000 (at least one row) has more than half the variance.
 
-    blocks: centred rows (m, p) in order; E (p, k) and values (k,): their principal axes and variances (biased). The
-    share of row i in component j is y_ij²/(n λ_j). Data of fewer than 50 rows, and components with less than 0.1 % of
-    the `total` variance, are not tested.
+    project: B (p, k) ↦ the blocks xB (m, k) of centred rows in order; E (p, k) and values (k,): their principal axes
+    and variances (biased). The share of row i in component j is y_ij²/(n λ_j). Data of fewer than 50 rows, and
+    components with less than 0.1 % of the `total` variance, are not tested.
     """
     most = min(MOST_ROWS, max(1, n // FEW))
     k = int((values > LEAST_SHARE * total).sum())
@@ -44,9 +48,8 @@ def owned_components(
     values = values[:k]
     shares, rows = np.zeros((most, k)), np.full((most, k), -1)
     start = 0
-    axes = E[:, :k].astype(np.float32)
-    for x in blocks:
-        y = np.square(np.asarray(x, np.float32) @ axes, dtype=np.float64)
+    for y in project(E[:, :k].astype(np.float32)):
+        y = np.square(y, dtype=np.float64)
         few = min(most, len(y))
         top = np.argpartition(y, len(y) - few, axis=0)[-few:]
         all_shares = np.concatenate([shares, np.take_along_axis(y, top, 0)])
@@ -66,11 +69,12 @@ def owners_of(source: Any) -> list[Owned]:
     """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long."""
     if source.patch_shape is not None or source.n < LEAST_ROWS:
         return []
-    values, E = source.principal_axes()
-    k = min(int((values > 1e-12 * max(values[0], 0.0)).sum()), MOST_COMPONENTS, source.n - 1)
+    axes = source.leading_axes(1)
+    values, E = axes.values, axes.vectors
+    k = min(int((values > 1e-12 * max(values[0], 0.0)).sum()), MOST_COMPONENTS, source.n - 1, E.shape[1])
     if k < 1 or float(source.n) * source.p * k > WORK:
         return []
-    return owned_components(source.blocks(), E[:, :k], values[:k], source.n, float(values.sum()))
+    return owned_components(source.projections, E[:, :k], values[:k], source.n, axes.total)
 
 
 def in_words(owned: list[Owned], row_words: Callable[[int], str]) -> str:
@@ -92,7 +96,7 @@ def scales_in_words(source: Any) -> str | None:
         return None
     if source.p > 4096 or np.ptp(source.scale) > 0:
         return None
-    std = np.sqrt(np.maximum(np.diag(source.covariance()[1]), 0.0))
+    std = np.sqrt(np.maximum(source.covariance()[1].diagonal(), 0.0))
     varying = np.flatnonzero(std > 0)
     if len(varying) < 2:
         return None

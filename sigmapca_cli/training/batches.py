@@ -9,6 +9,7 @@ import numpy as np
 
 from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import WIDE
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
 # many rows are best; a block of more rows does not fit into the cache.
@@ -41,7 +42,7 @@ class Batches:
         self.size = min(batch_size, source.n)
         whole, rest = divmod(source.n, self.size)
         self.per_epoch = whole + (rest >= 2)
-        self.block = max(1, BLOCK_ROWS // self.size)  # batches gathered at once
+        self.block = max(1, rows_at_once(source.p) // self.size)  # batches gathered at once
         self.ring: list[np.ndarray] = []
 
     def prepare(self, centred: bool) -> None:
@@ -131,6 +132,11 @@ class StackedBatches:
         """Yield the batches of one epoch from the batch numbered `first` on."""
         for batches in zip(*(run.epoch(epoch, first) for run in self.runs), strict=True):
             yield Batch(np.stack([batch.x for batch in batches]), batches[0].power)
+
+
+def rows_at_once(p: int) -> int:
+    """Return the number of rows of p features that are gathered at once: fewer than usual where they are wide."""
+    return BLOCK_ROWS if p <= WIDE else max(1, BLOCK_ROWS * WIDE // p)
 
 
 def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import Covariance
 from sigmapca_cli.training.arrays import Array
 from sigmapca_cli.training.curvature import Curvatures, curvatures_at
 from sigmapca_cli.training.fields import Field, fields_of
@@ -129,7 +130,7 @@ def mean_size(source: Source, parts: list[np.ndarray]) -> float:
 
 
 def assess_field(
-    field: Field, source: Source, parts: list[np.ndarray], C: np.ndarray, sampled: bool, work: float
+    field: Field, source: Source, parts: list[np.ndarray], C: Covariance, sampled: bool, work: float
 ) -> Convergence:
     """Return the convergence of one trained matrix."""
     A, W = field.parameter, field.directions
@@ -184,7 +185,7 @@ def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarr
     if inner or r == 0:
         return U
     mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)
-    axes = source.principal_axes()[1][:, : k + r]
+    axes = source.leading_axes(k).up_to(k + r)
     basis = U
     for candidates in (mean, axes):
         room = r - (basis.shape[1] - k) if candidates is axes else r // 2

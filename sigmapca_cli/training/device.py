@@ -1,5 +1,8 @@
 """Device and type of a run that torch computes."""
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 
 from sigmapca_cli.errors import InputError
@@ -31,3 +34,14 @@ def set_precision(name: str) -> None:
 def set_threads(count: int) -> None:
     """Fix torch's number of threads; sums depend on it in the last bit, so it is stored with the run."""
     torch.set_num_threads(count)
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch compute on so many threads inside the block, within a program that has its own number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sigmapca_cli.methods.solution import deviations
+from sigmapca_cli.sources.implicit import Covariance
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +54,7 @@ class Field(Protocol):
     @property
     def cost(self) -> int: ...
 
-    def deviations(self, C: Array) -> Array:
+    def deviations(self, C: Covariance) -> Array:
         """Return σ (k,) of the components on rows of covariance C; 1 for a second layer, which follows whitening."""
 
     def at(self, A: Array, x: Array) -> Array:
@@ -72,7 +73,7 @@ class NumpyMainField:
 
     method: NumpyMain
     parameter: Array
-    C: Array
+    C: Covariance
     fixed_sigma: Array | None = None
     draws: bool = False
     rigid: bool = False
@@ -83,7 +84,7 @@ class NumpyMainField:
     def directions(self) -> Array:
         return self.parameter
 
-    def deviations(self, C: Array) -> Array:
+    def deviations(self, C: Covariance) -> Array:
         return deviations(self.parameter, C)
 
     def at(self, A: Array, x: Array) -> Array:
@@ -150,14 +151,14 @@ class AutogradField:
     def rigid(self) -> bool:
         return self.constraint in ("symmetric", "gram_schmidt")
 
-    def deviations(self, C: Array) -> Array:
+    def deviations(self, C: Covariance) -> Array:
         second = self.layer == "V" and self.method.second is not None
         return np.ones(self.parameter.shape[1]) if second else deviations(self.directions, C)
 
     def at(self, A: Array, x: Array) -> Array:
         import torch
 
-        rows = torch.from_numpy(np.ascontiguousarray(x)).to(self.C)
+        rows = torch.from_numpy(np.ascontiguousarray(x)).to(torch.float64)
         matrix = torch.from_numpy(np.ascontiguousarray(A))
         state = with_exact_sigma(self.method, {**self.state, self.layer: matrix}, self.C)
         state = {n: v.expand(len(rows), *v.shape).clone() for n, v in state.items()}
@@ -172,13 +173,15 @@ class AutogradField:
         return replace(self, state={**self.state, "W": W}, C=torch.from_numpy(C))
 
 
-def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list[Field]:
+def fields_of(method: Any, state: dict[str, Any], C: Covariance, size: float) -> list[Field]:
     """Return the fields of a run, one for each trained matrix. C (p, p) covariance of the rows, `size` = E‖x‖."""
     if isinstance(state["W"], np.ndarray):
         W = state["W"].astype(np.float64)
         fixed = state["sigma"].astype(np.float64) if method.sigma.name == "unit" else None
         return [NumpyMainField(method, W, C, fixed)]
     import torch
+
+    from sigmapca_cli.methods.implicit_tensor import tensor_of
 
     values = {n: v.detach().to("cpu", torch.float64, copy=True) for n, v in state.items()}
     if method.model.beta == "input_norm":
@@ -194,7 +197,7 @@ def fields_of(method: Any, state: dict[str, Any], C: Array, size: float) -> list
     layers = [method.trained, *(["V"] if method.second else [])]
     draws = "mask" in method.objective.needs
     return [
-        AutogradField(method, layer, given, torch.from_numpy(C), draws)
+        AutogradField(method, layer, given, tensor_of(C), draws)
         for given in (values, *with_grown_scales(method, values))
         for layer in layers
     ]
@@ -241,7 +244,7 @@ def with_exact_sigma(method: Any, state: dict[str, Tensor], C: Tensor) -> dict[s
     state = {name: value.clone() for name, value in state.items()}
     if method.sigma.name in ("ema", "data") and "sigma" in state:
         W = method.effective(state["W"]) if method.trained == "W" else method.directions(state)
-        W = W.to(C)
+        W = W.to(torch.float64)
         variance = torch.einsum("...pk,...pk->...k", W, C @ W).to(state["sigma"])
         state["sigma"].copy_(variance.sqrt())
         if "variance" in state:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.training.arrays import Array
 from sigmapca_cli.training.batches import Batch
@@ -40,7 +38,7 @@ class TrainedMethod(Protocol):
     def directions(self, state: State) -> Array:
         """Return the directions (p, k) whose projections are the components."""
 
-    def result(self, state: State, covariance: np.ndarray) -> Solution:
+    def result(self, state: State, covariance: Any) -> Solution:
         """Return the Solution in its final order and signs; covariance (p, p) of the standardised data, float64."""
 
 

@@ -13,7 +13,7 @@ from sigmapca_cli.methods.share import Share
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.arrays import Array
-from sigmapca_cli.training.batches import BLOCK_ROWS, Batch, Batches
+from sigmapca_cli.training.batches import Batch, Batches, rows_at_once
 from sigmapca_cli.training.collectives import Ranks
 from sigmapca_cli.training.trainer import Trainer
 
@@ -67,7 +67,7 @@ class ShardedBatches(Batches):
         self.shard = self.usual = shard_of(self.size, ranks.rank, ranks.world)
         self.last = shard_of(rest, ranks.rank, ranks.world) if self.per_epoch > self.full else None
         self.size = self.usual.rows
-        self.block = max(1, BLOCK_ROWS // self.size)
+        self.block = max(1, rows_at_once(source.p) // self.size)
 
     def prepare(self, centred: bool) -> None:
         """Set whether batches come with their mean square. `gather` centres on the whole batches, not on shards."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from small_disks import fill
 
+from sigmapca_cli.additions import refuse_unknown_additions
 from sigmapca_cli.atomic import ABANDONED_AFTER, replace_file, replacing
-from sigmapca_cli.cli.additions import refuse_unknown_additions
 from sigmapca_cli.cli.job import quoted
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers.failures import note

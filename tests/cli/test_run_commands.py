@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from shell import run_command
 
-from sigmapca_cli.cli.where import condition
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs.where import condition
 
 DATA = ("data=planted", "data.n=6000", "data.p=16", "data.k=4", "data.group=2")
 

@@ -11,6 +11,13 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc, get_doc_object
 from numpydoc.validate import validate
 
 CLASSES = (
+    "sigmapca_cli.api.run.Run",
+    "sigmapca_cli.api.listing.Runs",
+    "sigmapca_cli.api.pictures.Picture",
+    "sigmapca_cli.nn.layer.SigmaPCA",
+    "sigmapca_cli.nn.ica.LinearICA",
+    "sigmapca_cli.nn.patches.PatchSigmaPCA",
+    "sigmapca_cli.sklearn_gaussian.GaussianModel",
     "sigmapca_cli.sklearn.SigmaPCA",
     "sigmapca_cli.runs.read.Run",
     "sigmapca_cli.evaluation.stability.Stability",
@@ -26,6 +33,8 @@ MODULES = (
     "sigmapca_cli.evaluation.stability",
 )
 FUNCTIONS = (
+    "sigmapca_cli.api.training.train",
+    "sigmapca_cli.api.listing.runs",
     "sigmapca_cli.evaluation.identifiability.certify",
     "sigmapca_cli.solvers.newton.solve",
     "sigmapca_cli.solvers.maximum.maximise",
@@ -73,6 +82,8 @@ def public_names():
 
 def is_documented_kind(value):
     """Return whether a member of a class has a docstring of its own: a function, a property, or what wraps one."""
+    if type(value).__name__ == "RequestMethod":  # scikit-learn's, such as set_fit_request
+        return False
     return inspect.isroutine(value) or isinstance(value, property) or hasattr(value, "func")
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sigmapca_cli.evaluation import evaluate_solution, metrics
-from sigmapca_cli.sources.statistics import principal_axes
+from sigmapca_cli.sources.second_moments import axes_of
 
 
 class Rows:
@@ -21,8 +21,12 @@ class Rows:
         mean = x.mean(axis=0)
         return mean, (x - mean).T @ (x - mean) / len(x)
 
-    def principal_axes(self):
-        return principal_axes(self.covariance()[1])
+    def leading_axes(self, k):
+        return axes_of(self.covariance()[1], k)
+
+    def projections(self, B, size=7):
+        for x in self.blocks():
+            yield x.astype(B.dtype, copy=False) @ B
 
     def blocks(self, size=7):
         for start in range(0, self.n, size):

@@ -53,7 +53,7 @@ def test_a_run_without_metrics_has_no_curves(run, tmp_path):
 
 def test_curves_leave_out_what_is_never_finite(run):
     figure = plot_curves(run.metrics)
-    assert [axes.get_ylabel() for axes in figure.axes] == ["loss"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss (square of units of x)"]
 
 
 def test_running_mean_keeps_a_line_a_line():

@@ -21,7 +21,7 @@ from shell import run_command
 
 from sigmapca_cli.cli.opening import open_run
 from sigmapca_cli.cli.rerun import rerun
-from sigmapca_cli.cli.runs import listed, table_lines
+from sigmapca_cli.cli.runs import table_lines
 from sigmapca_cli.cli.stored import resume
 from sigmapca_cli.cli.streams import Escaped
 from sigmapca_cli.cli.sweeps import refuse_links_in
@@ -36,6 +36,7 @@ from sigmapca_cli.runs.files import edit, sealed
 from sigmapca_cli.runs.find import UNREADABLE, shortened, summarise_folder
 from sigmapca_cli.runs.metrics import latest, read_metrics_jsonl
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.runs.rows import listed
 from sigmapca_cli.runs.summary import summary_text
 from sigmapca_cli.runs.write import write_evaluation
 from sigmapca_cli.text import csv_cell, printable

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build
-from sigmapca_cli.sources.statistics import principal_axes
+from sigmapca_cli.sources.second_moments import axes_of
 
 P, K = 10, 4
 
@@ -26,8 +26,12 @@ class Rows:
         mean = self.x.mean(0)
         return mean, (self.x - mean).T @ (self.x - mean) / self.n
 
-    def principal_axes(self):
-        return principal_axes(self.covariance()[1])
+    def leading_axes(self, k):
+        return axes_of(self.covariance()[1], k)
+
+    def projections(self, B, size=7):
+        for x in self.blocks():
+            yield x.astype(B.dtype, copy=False) @ B
 
     def blocks(self, size=700):
         for first in range(0, self.n, size):

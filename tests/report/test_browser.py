@@ -152,6 +152,24 @@ def test_the_page_is_no_wider_than_the_window(page, width: int):
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+def test_wide_tables_scroll_at_400_pixels_and_keep_their_first_column(page):
+    narrow(page, 400)
+    boxes = page.execute_script(
+        """return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth + 1)
+        .map((box) => {
+          box.scrollLeft = 10000;
+          const caption = box.querySelector('caption span').getBoundingClientRect();
+          const first = box.querySelector('tbody td').getBoundingClientRect(), frame = box.getBoundingClientRect();
+          return {moved: box.scrollLeft, caption: caption.right - frame.right, first: first.left - frame.left,
+                  sorts: box.querySelector('table').classList.contains('sortable')};
+        })"""
+    )
+    assert any(box["sorts"] for box in boxes)
+    for box in boxes:
+        assert box["moved"] > 0 and box["caption"] <= 0
+        assert (abs(box["first"]) < 1) == box["sorts"]
+
+
 def test_dark_mode_is_dark_and_legible(page):
     def luminance(of: str) -> float:
         colour = page.execute_script(f"return getComputedStyle(document.body).{of}")

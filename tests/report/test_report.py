@@ -22,8 +22,8 @@ def by_title(names: list[str]) -> dict:
 def test_a_sweep_is_told_by_what_differs(sweep: Path):
     parts = by_title([str(sweep)])
     assert list(parts) == [
-        "What differs", "Runs", "Filters", "Curves", "Standard deviations", "Verdicts", "Agreement between runs",
-        "Configuration",
+        "What differs", "Runs", "Runs by setting", "Filters", "Curves", "Standard deviations", "Verdicts",
+        "Agreement between runs", "Configuration",
     ]  # fmt: skip
     table = parts["Runs"][0]
     assert isinstance(table, Table)
@@ -102,9 +102,9 @@ def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
 
     done = call(str(sweep))
     assert done.returncode == 0 and done.stdout.startswith(str(sweep / "report.html"))
-    assert "<title>7 runs</title>" in (sweep / "report.html").read_text()
+    assert "<title>7 runs of nlpca on planted, a = 1, 2, 10</title>" in (sweep / "report.html").read_text()
     assert call(str(sweep / "0"), str(sweep / "1"), "-o", "two.html").returncode == 0
-    assert "<title>2 runs</title>" in (tmp_path / "two.html").read_text()
+    assert "<title>2 runs of nlpca on planted, a = 10</title>" in (tmp_path / "two.html").read_text()
     wrong = call("nothing-here")
     assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
 

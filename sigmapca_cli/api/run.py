@@ -1,0 +1,250 @@
+"""A run for programs and notebooks: read it, apply it, judge it, draw it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.identifiability import LEVEL, Certificate
+from sigmapca_cli.runs.find import resolve, shortened
+from sigmapca_cli.runs.read import Run as StoredRun
+
+if TYPE_CHECKING:
+    from sigmapca_cli.api.pictures import Picture
+    from sigmapca_cli.sources.base import Source
+
+
+class CertificateOfRun(Certificate):
+    """A certificate that prints as sentences."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return which axes are identified, and why the others are not, in sentences."""
+        from sigmapca_cli.evaluation.words import explain
+
+        return explain(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.sentences) + "</ul>"
+
+
+class Run(StoredRun):
+    """A run that was trained, by a program or by the command.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    path : Path
+        Its run.h5, which may lie elsewhere.
+
+    Notes
+    -----
+    `Run.open` finds both arguments. All that `runs.read.Run` reads is here too: `filters` (p, k), `sigma` (k,),
+    `encoder`, `decoder`, `mean`, `scale`, `metrics`, `evaluation`, `config`, `status`, `attrs`.
+    """
+
+    @classmethod
+    def open(
+        cls, name: str | os.PathLike[str] = "last", outputs: str | os.PathLike[str] | None = None
+    ) -> Run:
+        """Return a run by its name.
+
+        Parameters
+        ----------
+        name : str or PathLike
+            A folder, a run.h5, the name of a folder, the beginning of a hash, or "last".
+        outputs : str or PathLike, optional
+            Where to look: $SIGMAPCA_OUTPUTS, else ./outputs, unless given.
+
+        Returns
+        -------
+        Run
+            The run; a damaged file is refused now, not later.
+
+        Raises
+        ------
+        InputError
+            If there is no such run, or several, or it is damaged.
+        """
+        place = Path(name).expanduser()
+        found = super().open(place if place.is_file() else resolve(name, outputs))
+        assert isinstance(found, cls)
+        return found
+
+    @cached_property
+    def source(self) -> Source:
+        """Return the data of the run, built again from its configuration."""
+        from sigmapca_cli.sources import build
+        from sigmapca_cli.sources.stored import data_config
+
+        return build(data_config(self.config))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the components of new rows, as `sigmapca transform` does.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, p)
+            Rows in the units of the training data. Columns of a table are taken by the names of the features.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            ((X − mean)/scale [@ whitening]) @ encoder: components of unit variance on the training data.
+
+        Raises
+        ------
+        InputError
+            If the rows do not fit, or the run has no solution.
+        """
+        mean, forward, _ = self._affine
+        rows = self._rows(X, len(mean), "features")
+        return np.asarray(((rows if self.clip is None else np.clip(rows, *self.clip)) - mean) @ forward)
+
+    def inverse_transform(self, Y: Any) -> np.ndarray:
+        """Return the rows that components stand for, as `sigmapca reconstruct` does.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, k)
+            Components, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            (Y @ decoder) · scale + mean.
+
+        Raises
+        ------
+        InputError
+            If Y has not k columns, or the run has no solution.
+        """
+        mean, _, back = self._affine
+        return np.asarray(self._rows(Y, len(back), "components") @ back + mean)
+
+    def to_sklearn(self) -> Any:
+        """Return the solution as a fitted estimator of scikit-learn.
+
+        Returns
+        -------
+        SigmaPCA or Pipeline
+            `SigmaPCA.from_run(run)`, behind a StandardScaler if the run divided the features by their deviations. Its
+            `transform` is that of the run.
+
+        Raises
+        ------
+        InputError
+            If the run is no orthonormal transformation of standardised rows: linear ICA, whitened or clipped data.
+        """
+        from sigmapca_cli.api.estimators import as_estimator
+
+        return as_estimator(self)
+
+    def certificate(self, rows: int = 100_000, level: float = LEVEL) -> CertificateOfRun:
+        """Return which axes the data identify.
+
+        Parameters
+        ----------
+        rows : int
+            At most so many evenly spaced rows of the run's data are used.
+        level : float
+            Error rate at which an arbitrary pair may be called identified.
+
+        Returns
+        -------
+        CertificateOfRun
+            Curvature, angle and verdict of every pair; it prints as sentences.
+
+        Raises
+        ------
+        InputError
+            If there is no certificate for the method of this run, or its data cannot be read.
+        """
+        from sigmapca_cli.evaluation.certify import certify_run
+
+        found = certify_run(self, self.source, rows, level)
+        values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+        made = CertificateOfRun(**values)
+        self._sentences = made.sentences
+        return made
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return the sentences of a certificate computed here, or stored by `evaluate --certificate`; [] if none."""
+        stored = str(self.evaluation.get("identifiability/words", "")).splitlines()
+        return getattr(self, "_sentences", stored)
+
+    def plot(self, what: str = "filters") -> Picture:
+        """Draw a figure of the run.
+
+        Parameters
+        ----------
+        what : str
+            Name of a figure: filters, curves, spectrum, histograms, signals, scatter or certificate.
+
+        Returns
+        -------
+        Picture
+            What a notebook shows; `save(path)` writes it, `figure` is matplotlib's.
+
+        Raises
+        ------
+        InputError
+            If there is no such figure, or nothing to draw in it.
+        """
+        from sigmapca_cli.api.pictures import Picture
+        from sigmapca_cli.checks import choice
+        from sigmapca_cli.figures.run import NAMES, WITH_DATA, draw
+
+        choice("what", what, NAMES)
+        if self.filters is None:
+            raise InputError(f"{shortened(self.folder)}: this run holds no solution (status {self.status})")
+        figure = draw(what, self, self.source if what in WITH_DATA else None)
+        if figure is None:
+            raise InputError(f"{what}: {shortened(self.folder)} has nothing to draw there")
+        return Picture(figure)
+
+    @cached_property
+    def _affine(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from sigmapca_cli.export import affine, solution_arrays
+
+        return affine(solution_arrays(self))
+
+    def _rows(self, X: Any, width: int, what: str) -> np.ndarray:
+        names = self.names if what == "features" else None
+        if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
+            columns = {str(column): column for column in X.columns}
+            if missing := [name for name in names if name not in columns]:
+                raise InputError(f"the table has no column {missing[0]!r}, which this run needs")
+            X = X[[columns[name] for name in names]].to_numpy()
+        try:
+            rows = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: no matrix of numbers") from None
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise InputError(f"expected {what} of shape (n, {width}), got {rows.shape}")
+        return rows
+
+    def __repr__(self) -> str:
+        from sigmapca_cli.api.pictures import numbers
+
+        facts = ", ".join(f"{name} {value}" for name, value in numbers(self).items())
+        return f"<Run {shortened(self.folder)}: {facts}>"
+
+    def _repr_html_(self) -> str:
+        from sigmapca_cli.api.pictures import page
+
+        return page(self)

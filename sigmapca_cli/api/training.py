@@ -1,0 +1,107 @@
+"""`sp.train`: the code of `sigmapca train`, called from a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sigmapca_cli.api.run import Run
+from sigmapca_cli.api.words import override
+from sigmapca_cli.composing import compose_job
+from sigmapca_cli.conf_files import choices_of
+from sigmapca_cli.runner.progress import quiet
+
+
+def train(
+    data: Any = None,
+    *,
+    k: int | float | str | None = None,
+    a: float | str | None = None,
+    model: str | None = None,
+    solver: str | None = None,
+    seed: int | None = None,
+    outputs: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    verbose: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a model as `sigmapca train` does, and return its run.
+
+    Parameters
+    ----------
+    data : array-like, table, path or str, optional
+        Rows (n, p) in memory: an array, a table of pandas or polars, a tensor, a sparse matrix. Or a file or folder
+        that `data=` reads. Or the name of data, such as "planted". Natural image patches unless given.
+    k : int, float or str, optional
+        Components: how many, a share of the variance such as 0.95, "all", "mdl" or "mle".
+    a : float or "auto", optional
+        Scale of the nonlinearity. "auto" chooses it for each component from the data, as `a=auto` does.
+    model : str, optional
+        A method, as `sigmapca models` lists them.
+    solver : {"stochastic", "newton", "moments"}, optional
+        Which way the solution is found.
+    seed : int, optional
+        Start and order of the rows.
+    outputs : str or PathLike, optional
+        Where run folders go: $SIGMAPCA_OUTPUTS, else ./outputs, unless given.
+    overrides : sequence of str
+        Further words of the command line, such as "sigma=batch".
+    verbose : bool
+        Whether to print what the command prints.
+    **settings : Any
+        Any key of the configuration; two underscores are a dot: `data__half="even"`, `optimizer__schedule="constant"`.
+
+    Returns
+    -------
+    Run
+        The run, finished. Its folder is an ordinary one: every command can show, evaluate, resume or compare it.
+
+    Raises
+    ------
+    InputError
+        If the settings or the data cannot be used.
+    RunFailed
+        If training diverged, or did not converge with strict=True.
+    Stopped
+        If Ctrl-C or a signal stopped the run; the same call with if_exists="resume" goes on.
+
+    Notes
+    -----
+    Data in memory are written once to <outputs>/arrays/, under a hash of their values, so that the run can be
+    evaluated later. With if_exists="skip" a call that was made before returns the finished run.
+    """
+    given = {"k": k, "a": a, "model": model, "solver": solver, "seed": seed, "outputs": outputs}
+    words = [
+        *words_of_data(data, None if outputs is None else os.fspath(outputs)),
+        *(override(name, value) for name, value in given.items() if value is not None),
+        *(override(name, value) for name, value in settings.items()),
+        *overrides,
+    ]
+    job = compose_job(words)
+    from sigmapca_cli.runner.run import run
+
+    token = quiet.set(not verbose)
+    try:
+        return Run.open(run(job))
+    finally:
+        quiet.reset(token)
+
+
+def words_of_data(data: Any, outputs: str | None) -> list[str]:
+    """Return the overrides that say which data: none, a name, a file or folder, or rows in memory."""
+    if data is None:
+        return []
+    if isinstance(data, str) and data in choices_of("data"):
+        return [f"data={data}"]
+    if isinstance(data, str | os.PathLike):
+        from sigmapca_cli.sources.describe import kind_of_path
+
+        path = os.fspath(data)
+        kind = kind_of_path(path)
+        return [f"data={kind}", override("data__path", Path(path).expanduser())]
+    from sigmapca_cli.api.arrays import stored
+
+    # Every value is meant: nothing is taken for an index or a fill value.
+    return ["data=array", override("data__path", stored(data, outputs)), "data.recognise=false"]

@@ -1,0 +1,112 @@
+"""Linear ICA as a layer: nonlinear PCA whitens, and a rotation of the whitened components follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sigmapca_cli.methods import constraints, objectives
+from sigmapca_cli.nn.layer import SigmaPCA
+
+
+class LinearICA(SigmaPCA):
+    """A layer y = (x − μ)WΣ⁻¹V with components of unit variance: `SigmaPCA`, then a rotation V.
+
+    Parameters
+    ----------
+    in_features : int
+        Features of a row, p.
+    n_components : int
+        Components, k ≤ p.
+    **settings : Any
+        Those of `SigmaPCA`; a must be a number and sigma "ema" or "batch".
+
+    Attributes
+    ----------
+    rotation : Parameter of shape (k, k)
+        What the optimizer moves; `V` is made of it.
+
+    Raises
+    ------
+    ValueError
+        If a setting does not fit.
+
+    Notes
+    -----
+    The loss is E‖x̃ − h(x̃V)[Vᵀ]sg‖² + E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖² with x̃ = x[WΣ⁻¹]sg (paper, linear ICA), as
+    model=lica of the command line has it. After a step V is made orthogonal by the symmetric constraint.
+    """
+
+    def __init__(self, in_features: int, n_components: int, **settings: Any) -> None:
+        super().__init__(in_features, n_components, **settings)
+        if self.a == "auto" or self.sigma_rule not in ("ema", "batch"):
+            raise ValueError("LinearICA: give a number for a, and sigma ema or batch")
+        self.rotation = nn.Parameter(
+            torch.empty(n_components, n_components, dtype=self.weight.dtype, device=self.weight.device)
+        )
+        nn.init.orthogonal_(self.rotation)
+
+    @property
+    def V(self) -> Tensor:
+        """Return V (k, k), with columns of unit norm."""
+        return constraints.unit_norm(self.rotation)
+
+    @property
+    def encoder(self) -> Tensor:
+        """Return WΣ⁻¹V (p, k)."""
+        return (self.filters / self.sigma) @ self.V
+
+    def forward(self, x: Tensor, return_loss: bool = False) -> Any:
+        """Return the independent components of rows.
+
+        Parameters
+        ----------
+        x : Tensor of shape (…, p)
+            Rows.
+        return_loss : bool
+            Whether to return the loss too.
+
+        Returns
+        -------
+        Tensor of shape (…, k), or a pair of it and the loss
+            (x − μ)WΣ⁻¹V with the running mean.
+        """
+        loss = self.loss(x) if return_loss else None
+        y = (x - self.running_mean) @ self.encoder
+        return y if loss is None else (y, loss)
+
+    def _loss_of_rows(self, x: Tensor) -> Tensor:
+        """Return the losses of both layers on centred rows (n, p), and count the batch."""
+        W, V = self.filters, self.V
+        y = x @ W
+        sigma = self._current_sigma(y)
+        h = self._h_of(y)
+        whitened = y.detach() / sigma
+        first = objectives.main(x, W, y, h=h, sigma=sigma)
+        second = objectives.main(whitened, V, whitened @ V, h=h, sigma=torch.ones_like(sigma))
+        if self.training:
+            self.batches.add_(1)
+        return first + second
+
+    @torch.no_grad()
+    def constrain_(self) -> None:
+        """Put weight and rotation back onto their constraints, in place."""
+        super().constrain_()
+        self.rotation.copy_(constraints.symmetric(self.rotation))
+
+    def reconstruct(self, y: Tensor) -> Tensor:
+        """Return the rows that components stand for.
+
+        Parameters
+        ----------
+        y : Tensor of shape (…, k)
+            Components.
+
+        Returns
+        -------
+        Tensor of shape (…, p)
+            The rows yVᵀΣWᵀ + μ.
+        """
+        return (y @ self.V.mT * self.sigma) @ self.filters.mT + self.running_mean

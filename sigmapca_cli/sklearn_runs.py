@@ -1,0 +1,74 @@
+"""A stored run as the attributes of a fitted `sklearn.SigmaPCA`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+
+
+def refusal(run: Any) -> str | None:
+    """Return why a run is no orthonormal transformation of centred or standardised rows; None if it is one."""
+    if run.filters is None or run.sigma is None or run.mean is None:
+        return f"it holds no solution (status {run.status})"
+    if run.rotation is not None:
+        return "linear ICA is not orthonormal; use run.transform"
+    if run.whitening is not None or run.clip is not None:
+        return "its data were whitened or clipped; use run.transform"
+    return None
+
+
+def scaled(run: Any) -> bool:
+    """Return whether the features of a run were divided by something."""
+    return run.scale is not None and bool((np.asarray(run.scale) != 1).any())
+
+
+def from_run(estimator: Any, run: Any) -> Any:
+    """Fill an estimator with the solution of a run. Raise InputError for a run that does not fit into one."""
+    why = refusal(run)
+    if why is None and scaled(run):
+        why = "its features were divided by their deviations; use run.to_sklearn(), which puts a scaler before it"
+    if why is not None:
+        raise InputError(f"{run.folder}: no SigmaPCA can be made of it: {why}")
+    filled = fill(estimator, run, mean=np.asarray(run.mean, float))
+    if run.names:
+        filled.feature_names_in_ = np.asarray(run.names, dtype=object)
+    return filled
+
+
+def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
+    """Set the attributes of a fitted estimator from a run; `mean` None: its rows come centred."""
+    W, sigma, config = np.asarray(run.filters, float), np.asarray(run.sigma, float), run.config
+    p, k = W.shape
+    solver = config.get("solver", {}).get("name", "stochastic")
+    setting = config.get("nonlinearity", {})
+    a = run.evaluation.get("a", setting.get("a", config.get("a", 4.0)))
+    estimator.set_params(
+        n_components=k,
+        solver={"stochastic": "sgd"}.get(solver, solver),
+        a=a if isinstance(a, int | float) else "auto",
+        nonlinearity=str(setting.get("name", "scaled_tanh")),
+        derivative=str(setting.get("derivative", "true")).lower(),
+        whiten=True,
+        lam=float(run.evaluation.get("lam", estimator.lam)),
+    )
+    estimator.components_, estimator.sigma_ = np.ascontiguousarray(W.T), sigma
+    estimator.mean_ = np.zeros(p) if mean is None else mean
+    estimator.n_components_, estimator.n_features_in_ = k, p
+    estimator.n_samples_ = int(run.attrs.get("n", 0))
+    estimator.explained_variance_ = sigma**2
+    share = float(run.evaluation.get("explained_variance", 1.0))
+    total = float(np.sum(sigma**2)) / share if share > 0 else 0.0
+    estimator.explained_variance_ratio_ = sigma**2 / total if total else np.zeros(k)
+    estimator.singular_values_ = sigma * np.sqrt(estimator.n_samples_)
+    estimator.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / (p - k) if p > k else 0.0
+    estimator.a_ = np.full(k, np.inf) if solver == "moments" else np.broadcast_to(_numbers(a), (k,)).copy()
+    estimator.n_iter_ = int(run.evaluation.get("iterations", run.evaluation.get("steps", 0)) or 0)
+    estimator.converged_ = bool(run.attrs.get("converged", True))
+    return estimator
+
+
+def _numbers(a: Any) -> np.ndarray:
+    return np.full(1, np.nan) if isinstance(a, str) else np.atleast_1d(np.asarray(a, float))

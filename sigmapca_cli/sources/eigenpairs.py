@@ -1,0 +1,127 @@
+"""Leading eigenpairs of a covariance that is known by its products only.
+
+Few rows: from the Gram matrix of the rows, exact to rounding. Else block Lanczos: the space of S, CS, C²S, … holds the
+leading eigenvectors after a few products. In both cases the residual ‖Cv − λv‖ of each pair is computed. |λ − λ̃| is at
+most the residual, and at most its square over the distance to the other eigenvalues.
+Source: Golub and Underwood (1977), The block Lanczos method for computing eigenvalues; Musco and Musco (2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Product = Callable[[Array], Array]
+
+SPARE = 16
+"""Vectors beyond k that are iterated with the others: the k-th pair converges by its distance to those left out."""
+TOLERANCE = 1e-9
+"""Bound of the estimated relative error of the eigenvalues."""
+MOST_PRODUCTS = 60
+"""Largest number of products with a block; each is a pass over the rows."""
+MOST_BLOCKS = 8
+"""Largest number of blocks held, (p, k + 16) each; then the space is condensed to its best half."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """values (m,), decreasing; vectors (p, m) orthonormal; residual (m,): ‖Cv − λv‖; products: how many were made.
+
+    error: bound of the relative error of the eigenvalues that were asked for.
+    """
+
+    values: Array
+    vectors: Array
+    residual: Array
+    products: int
+    error: float
+
+
+def error_of(values: Array, residual: Array, k: int) -> float:
+    """Return a bound of the relative error of the first k of m Ritz values (m,), from their residuals (m,).
+
+    |λ_j − λ̃_j| ≤ r_j; and ≤ Σ_{i ≤ s} r_i²/(λ̃_j − λ̃_{s+1} − r_{s+1}) for every s ≥ j that leaves a gap, since the first
+    s pairs are the eigenpairs of a matrix that differs from C by their residuals only (Kato and Temple's bound).
+    """
+    bound = residual[:k].copy()
+    squares = np.cumsum(np.square(residual))
+    for j in range(k):
+        gap = values[j] - values[j + 1 :] - residual[j + 1 :]
+        open_ = gap > 0
+        if open_.any():
+            bound[j] = min(bound[j], float((squares[j:-1][open_] / gap[open_]).min()))
+    relative = bound / np.maximum(values[:k], np.finfo(np.float64).tiny)
+    return float(relative.max(initial=float(np.finfo(np.float64).eps)))
+
+
+def orthonormal(A: Array, basis: Array | None = None) -> Array:
+    """Return orthonormal columns of the span of A (p, b) outside the span of the basis; dependent ones are left out."""
+    size = np.linalg.norm(A, axis=0)
+    A = A[:, size > 0] / size[size > 0]
+    for _ in range(2):  # twice, against rounding error
+        if basis is not None:
+            A = A - basis @ (basis.T @ A)
+        if not A.shape[1]:
+            return A
+        values, vectors = np.linalg.eigh(A.T @ A)
+        keep = values > 1e-14 * values[-1]
+        keep &= values > 1e-26
+        A = A @ (vectors[:, keep] / np.sqrt(values[keep]))
+    return A
+
+
+def lanczos(product: Product, p: int, k: int, most: int = MOST_PRODUCTS, tol: float = TOLERANCE) -> Pairs:
+    """Return the leading k eigenpairs, and further ones that are less exact, of a covariance C (p, p) by products CW.
+
+    The start is the same at every call. It ends when the bound of the relative error is below `tol`, or after `most`
+    products: `error` says what was reached.
+    """
+    b = min(k + SPARE, p)
+    block = orthonormal(np.random.default_rng(0).standard_normal((p, b)))
+    V, CV = block, product(block)
+    count = 1
+    while True:
+        values, turn = ritz(V, CV)
+        best = V @ turn[:, : 2 * b]
+        rest = CV @ turn[:, : 2 * b] - best * values[: 2 * b]
+        residual = np.linalg.norm(rest, axis=0)
+        error = error_of(values[: 2 * b], residual, min(k, V.shape[1]))
+        if error <= tol or count >= most or V.shape[1] >= p:
+            break
+        if V.shape[1] > (MOST_BLOCKS - 1) * b:
+            # Condensed to the best 2b vectors, whose residuals span the next block.
+            V, CV = best, CV @ turn[:, : 2 * b]
+            block = orthonormal(rest[:, :b], V)
+        else:
+            block = orthonormal(CV[:, -block.shape[1] :], V)
+        if not block.shape[1]:
+            break
+        V, CV, count = np.hstack([V, block]), np.hstack([CV, product(block)]), count + 1
+    return Pairs(values[:b], orthonormal_by_qr(best[:, :b]), residual[:b], count, error)
+
+
+def ritz(V: Array, CV: Array) -> tuple[Array, Array]:
+    """Return the Ritz values (m,), decreasing, in the span of V (p, m), and their vectors in its coordinates (m, m)."""
+    T = V.T @ CV
+    values, turn = np.linalg.eigh((T + T.T) / 2)
+    return values[::-1], turn[:, ::-1]
+
+
+def orthonormal_by_qr(V: Array) -> Array:
+    """Return V (p, m), whose columns are orthonormal but for rounding, orthonormal to the last digits."""
+    Q, R = np.linalg.qr(V)
+    return np.asarray(Q * np.where(np.diag(R) < 0, -1.0, 1.0))
+
+
+def polished(product: Product, V: Array, k: int) -> Pairs:
+    """Return the Ritz pairs in the span of V (p, m), which holds the leading k eigenvectors, by one product."""
+    V = orthonormal_by_qr(V)
+    CV = product(V)
+    values, turn = ritz(V, CV)
+    vectors = V @ turn
+    residual = np.linalg.norm(CV @ turn - vectors * values, axis=0)
+    return Pairs(values, vectors, residual, 1, error_of(values, residual, k))

@@ -1,0 +1,134 @@
+"""A covariance that is never made: C (p, p) of many features, known by its products with a few columns.
+
+C has the operations that methods ask of a covariance, `C @ W`, `W.T @ C`, `trace` and `diagonal`. Each product is a
+pass over the rows, x̄ᵀ(x̄W)/n with x̄ the centred rows in float64. So nothing of p² numbers is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+WIDE = 2048
+"""Features beyond which the covariance is implicit."""
+REMEMBERED = 3
+"""Number of products that are kept: σ, the explained variance and the correlation ask for the same one."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Leading principal axes.
+
+    values (m,): eigenvalues of the covariance, decreasing; vectors (p, m'): eigenvectors of the first m'. total: sum of
+    all p eigenvalues. whole: whether `values` holds every eigenvalue above 0. error: largest ‖Cv − λv‖/λ of the axes
+    asked for, a bound of the relative error of the eigenvalues; 0 where a dense eigendecomposition gave them.
+    """
+
+    values: Array
+    vectors: Array
+    total: float
+    whole: bool = True
+    error: float = 0.0
+
+    @property
+    def rank(self) -> int:
+        """Numerical rank; where `whole` is false, the number of known eigenvalues that are not rounding."""
+        from sigmapca_cli.sources.statistics import rank_of
+
+        return rank_of(self.values, 8 * len(self.vectors) * float(np.finfo(np.float64).eps))
+
+    def divided(self, number: float) -> Axes:
+        """Return the axes of the covariance divided by a number."""
+        return replace(self, values=self.values / number, total=self.total / number)
+
+    def up_to(self, k: int) -> Array:
+        """Return the first k eigenvectors (p, k)."""
+        return self.vectors[:, :k]
+
+
+class ImplicitCovariance:
+    """C (p, p) by its products.
+
+    product: W (p, b) ↦ CW (p, b), float64; diagonal (p,); axes: k ↦ the leading k `Axes`.
+    """
+
+    __array_ufunc__ = None  # so that `W.T @ C` comes here
+
+    def __init__(
+        self, product: Callable[[Array], Array], diagonal: Array, axes: Callable[[int], Axes]
+    ) -> None:
+        self._product, self._diagonal, self.axes = product, diagonal, axes
+        self._remembered: tuple[tuple[Array, Array], ...] = ()
+        self.shape = (len(diagonal), len(diagonal))
+
+    def __len__(self) -> int:
+        return len(self._diagonal)
+
+    @property
+    def T(self) -> ImplicitCovariance:
+        """C itself, which is symmetric."""
+        return self
+
+    def diagonal(self) -> Array:
+        """Return the variances (p,)."""
+        return self._diagonal
+
+    def trace(self) -> float:
+        """Return the total variance."""
+        return float(self._diagonal.sum())
+
+    def astype(self, dtype: Any) -> ImplicitCovariance:
+        """Return C itself: its products are in float64."""
+        return self
+
+    def __matmul__(self, W: Any) -> Array:
+        W = np.asarray(W, np.float64)
+        for known, product in self._remembered:
+            if known.shape == W.shape and np.array_equal(known, W):
+                return product.copy()
+        product = self._product(W)
+        # One assignment, so that other threads see the old products or the new ones.
+        self._remembered = ((W.copy(), product), *self._remembered)[:REMEMBERED]
+        return product.copy()
+
+    def __rmatmul__(self, A: Any) -> Array:
+        return (self @ np.asarray(A).T).T
+
+    def divided(self, number: float) -> ImplicitCovariance:
+        """Return C/number."""
+        return ImplicitCovariance(
+            lambda W: (self @ W) / number, self._diagonal / number, lambda k: self.axes(k).divided(number)
+        )
+
+    def about(self, mean: Array) -> ImplicitCovariance:
+        """Return C + mean·meanᵀ, the second moments about zero of rows of this mean (p,)."""
+        return ImplicitCovariance(
+            lambda W: self @ W + np.outer(mean, mean @ W), self._diagonal + mean**2, self.axes
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"a covariance of {len(self)} features is not to be made")
+
+
+Covariance = NDArray[np.float64] | ImplicitCovariance
+
+
+def as_covariance(C: Any) -> Any:
+    """Return C in float64: an array (p, p), or an implicit covariance as it is."""
+    return in_type(C, np.float64)
+
+
+def in_type(C: Any, dtype: Any) -> Any:
+    """Return a covariance array in this type; an implicit covariance as it is."""
+    return C if isinstance(C, ImplicitCovariance) else np.asarray(C, dtype)
+
+
+def about_zero(C: Any, mean: Array) -> Any:
+    """Return C + mean·meanᵀ."""
+    return C.about(mean) if isinstance(C, ImplicitCovariance) else C + np.outer(mean, mean)

@@ -1,0 +1,67 @@
+"""The layer in a network that two processes train together, and as a program of torch's compiler."""
+
+import copy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from sigmapca_cli.nn import SigmaPCA
+
+WORKER = """
+import os, sys, torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+sys.path.insert(0, sys.argv[3])
+from layers_for_processes import network, steps, batches
+rank, folder = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+made = network()
+steps(DistributedDataParallel(made), made, [batch[rank::2] for batch in batches()])
+torch.save(made.state_dict(), f"{folder}/{rank}.pt")
+dist.barrier()
+os._exit(0)  # threads of gloo may still wait for the other process
+"""
+
+
+def test_two_processes_train_what_one_trains_on_whole_batches(tmp_path):
+    from layers_for_processes import batches, network, steps
+
+    helpers = str(Path(__file__).parents[1] / "helpers")
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(rank), str(tmp_path), helpers])
+        for rank in range(2)
+    ]
+    alone = network()
+    steps(alone, alone, batches())
+    try:
+        assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    finally:
+        for worker in workers:
+            worker.kill()
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
+    moved = network().state_dict()
+    for name, value in alone.state_dict().items():
+        torch.testing.assert_close(first[name], second[name], rtol=0, atol=0)
+        torch.testing.assert_close(first[name], value, rtol=0, atol=1e-9)
+    assert (first["layer.weight"] - moved["layer.weight"]).abs().max() > 1e-3
+    assert (first["below.weight"] - moved["below.weight"]).abs().max() > 1e-3
+
+
+@pytest.mark.skipif(
+    not shutil.which("g++"), reason="skipped: torch.compile needs a C++ compiler, there is no g++"
+)
+def test_the_compiler_makes_a_program_of_it():
+    """Its values; the gradients of the same graph are compared in test_layer.py, without the minute of a compiler."""
+    x = torch.randn(256, 10, generator=torch.Generator().manual_seed(0)) * torch.arange(1, 11)
+    plain = SigmaPCA(10, 4).init_pca(x)
+    traced = copy.deepcopy(plain)
+    compiled = torch.compile(traced.loss, fullgraph=True)
+    with torch.no_grad():
+        for batch in x.split(128):
+            torch.testing.assert_close(compiled(batch), plain.loss(batch), rtol=1e-4, atol=0)
+    torch.testing.assert_close(plain.variance, traced.variance, rtol=1e-4, atol=1e-4)
