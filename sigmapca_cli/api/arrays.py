@@ -52,7 +52,7 @@ def as_matrix(data: Any) -> np.ndarray:
     if hasattr(data, "detach"):
         data = data.detach().cpu().numpy()
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-        data = data.astype(np.float64).filled(np.nan)  # missing values, which data.missing treats
+        data = np.ma.filled(data.astype(np.float64), np.nan)  # missing values, which data.missing treats
     try:
         values = np.asarray(data)
     except ValueError as problem:  # rows of different lengths
