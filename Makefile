@@ -45,8 +45,9 @@ hydra-next:  ## sweeps and launchers with Hydra 1.4
 	.venv-hydra/bin/python -m pip install --quiet --constraint constraints.txt torch
 	.venv-hydra/bin/python -m pip install --quiet --pre --editable '.[ray]' 'hydra-core>=1.4.0rc3' \
 		'hydra-submitit-launcher>=1.4.0rc3' 'hydra-joblib-launcher>=1.4.0rc3' 'hydra-ray-launcher>=1.4.0rc3' \
+		'hydra-optuna-sweeper>=1.4.0rc3' \
 		pytest hypothesis
-	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_errors.py \
+	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_searches.py tests/cli/test_errors.py \
 		tests/cli/test_one_line.py tests/fuzz/test_overrides.py
 
 torture: $(READY)  ## 300 kills of each kind at random moments: commands, runs, checkpoints, locks

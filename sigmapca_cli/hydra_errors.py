@@ -22,6 +22,15 @@ PLUGINS = {
 """Launcher or sweeper: the package that brings it."""
 
 
+TEXTS = {
+    "note": "a text with commas needs quotes within quotes: \"note='first, second'\"",
+    "tags": "several tags are a list: 'tags=[pilot,v2]'",
+    "tracker": "several trackers are a list: 'tracker=[tensorboard,mlflow]'",
+    "objective": "several objectives are a list: 'objective=[stability,loss]'",
+}
+"""Key: what to do if its value holds a comma, where nobody means a sweep."""
+
+
 def chain(problem: BaseException) -> str:
     """The texts of an exception and of what caused it."""
     texts: list[str] = []
@@ -55,6 +64,8 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
     if not isinstance(problem, (HydraException, OmegaConfBaseException)):
         return None
     text = chain(problem)
+    if "does not support sweep type" in text:
+        return "ranges such as interval(1,8) are for a search: add hydra/sweeper=optuna objective=stability"
     for rule in (missing_option, unknown_key, sweep_without_flag, wrong_type, bad_syntax):
         line = rule(text, overrides)
         if line:
@@ -126,6 +137,9 @@ def sweep_without_flag(text: str, overrides: list[str]) -> str | None:
     match = re.search(r"Ambiguous value for argument '([^']+)'", text)
     if not match:
         return None
+    key = match[1].partition("=")[0]
+    if key in TEXTS:
+        return f"{key}: {TEXTS[key]}"
     return f"{match[1]}: several values make a sweep, which needs -m: sigmapca train -m {match[1]}"
 
 

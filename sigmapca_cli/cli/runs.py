@@ -115,8 +115,10 @@ def select(
     return rows, wanted
 
 
-def text_of(rows: list[dict[str, Any]], columns: list[str], given: bool) -> str:
+def text_of(rows: list[dict[str, Any]], columns: list[str], given: bool, filtered: bool = False) -> str:
     """The table for this terminal; columns that were asked for are all shown."""
+    if not rows and filtered:
+        return "no run matches"
     if not rows:
         return "no runs here yet: `sigmapca train model=nlpca a=4` makes one"
     width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() and not given else None
@@ -152,11 +154,12 @@ def runs(
             [["" if row.get(n) is None else csv_cell(plain_cell(row[n])) for n in shown] for row in rows]
         )
         return
-    print(text_of(rows, shown, columns is not None))
+    print(text_of(rows, shown, columns is not None, bool(where or tag)))
     while watch:
         time.sleep(2)
         rows, shown = select(folder, where, sort, columns, tag or ())
+        start = "\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n"
         print(
-            ("\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n") + text_of(rows, shown, columns is not None),
+            start + text_of(rows, shown, columns is not None, bool(where or tag)),
             flush=True,
         )

@@ -58,6 +58,23 @@ def search_defaults(overrides: list[str]) -> list[str]:
     return [f"{key}={value}" for key, value in added.items() if value_of(overrides, key) is None]
 
 
+def refuse_nothing_to_search(overrides: list[str]) -> None:
+    """Raise InputError for a search whose overrides leave nothing open; a file of Hydra's may do that too."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if not adaptive_sweeper(overrides) or any(
+        given.startswith("hydra.sweeper.params") for given in overrides
+    ):
+        return
+    with contextlib.suppress(HydraException):  # which Hydra itself reports
+        parsed = OverridesParser.create().parse_overrides(overrides)
+        if not any(override.is_sweep_override() for override in parsed):
+            raise InputError(
+                "nothing to search over: give a range or choices, as in 'a=interval(1,8)' or k=8,16,32"
+            )
+
+
 def silence(overrides: list[str]) -> None:
     """Keep a sweeper from printing lines of its own: failed jobs are announced here already."""
     import logging

@@ -15,6 +15,7 @@ from sigmapca_cli.cli.searches import (
     adaptive_sweeper,
     best_lines,
     ended_by,
+    refuse_nothing_to_search,
     search_defaults,
     silence,
     value_of,
@@ -66,6 +67,8 @@ def run_sweep(task: Callable[..., Any], overrides: list[str], flags: list[str], 
     given = value_of(overrides, "hydra.sweep.dir")
     folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
     overrides = with_defaults(overrides, flags, folder)
+    if not flags or flags == ["--multirun"]:  # another configuration may have hydra.sweeper.params
+        refuse_nothing_to_search(overrides)
     fresh = not folder.exists()
     make(folder)
     try:

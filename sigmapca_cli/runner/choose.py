@@ -121,6 +121,8 @@ def check_objective(cfg: Config, source: Source) -> None:
         raise InputError(
             "objective=stability: trains several runs; start it as one process, without torchrun"
         )
+    if "stability" in cfg.objective and isinstance(cfg.k, int) and source.n // 2 < max(2, cfg.k):
+        raise InputError(f"objective=stability: half of {source.n} rows is too few for k={cfg.k}")
     if "stability" in cfg.objective and cfg.data.half != "all":
         raise InputError(
             f"objective=stability: compares two halves of the data; leave data.half={cfg.data.half} out"

@@ -13,6 +13,7 @@ from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.job import Job
 from sigmapca_cli.runs.read import Run, summary
 from sigmapca_cli.runs.write import write_evaluation
+from sigmapca_cli.untrusted_files import refuse_link
 
 HALVES = "halves"  # in a run's folder: the same settings on the even and on the odd rows
 
@@ -54,6 +55,8 @@ def stability(job: Job, folder: Path) -> float:
     """
     from sigmapca_cli.runner.run import run
 
+    for place in (folder / HALVES, *(folder / HALVES / half for half in ("even", "odd"))):
+        refuse_link(place)
     even, odd = (Run.open(run(half_job(job, folder, half))).filters for half in ("even", "odd"))
     assert even is not None and odd is not None  # both have finished
     return agreement(even, odd).mean

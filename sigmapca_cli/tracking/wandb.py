@@ -8,6 +8,7 @@ from typing import Any
 import wandb
 
 from sigmapca_cli.tracking.protocols import Rows, Tracked
+from sigmapca_cli.untrusted_files import refuse_link
 
 PROJECT = "sigmapca"
 log = logging.getLogger("sigmapca")
@@ -17,6 +18,7 @@ class WandB:
     """Logs metrics, the configuration, tags and note; the results become the summary."""
 
     def __init__(self, run: Tracked) -> None:
+        refuse_link(run.folder / "wandb")  # which it would write through
         self.id, self.seen = run.known or run.key, run.seen
         self.run: Any = wandb.init(
             project=run.place or os.environ.get("WANDB_PROJECT") or PROJECT,

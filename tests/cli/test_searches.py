@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sigmapca_cli.cli.searches import best_lines, objectives, search_defaults
+from sigmapca_cli.cli.searches import best_lines, objectives, refuse_nothing_to_search, search_defaults
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.launchers.adaptive import as_result
@@ -121,6 +121,15 @@ def test_a_search_adds_only_what_is_not_given():
     ]
     assert objectives(["objective=null"]) == []
     assert best_lines(Path("nowhere"), [], ["objective=mcc"]) == []
+
+
+def test_a_search_needs_something_open():
+    search = ["hydra/sweeper=optuna", "objective=loss", "k=3"]
+    with pytest.raises(InputError, match="nothing to search over"):
+        refuse_nothing_to_search(search)
+    for open_ in ("a=1,2", "a=interval(1,8)", "hydra.sweeper.params={a: 'range(1,4)'}"):
+        refuse_nothing_to_search([*search, open_])
+    refuse_nothing_to_search(["k=3"])
 
 
 def test_values_that_a_sweeper_takes():

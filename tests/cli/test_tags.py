@@ -38,6 +38,7 @@ def test_runs_are_found_by_their_tags(outputs):
     ):
         assert len(select(outputs, where, None, None, tags)[0]) == count, (tags, where)
     json.dumps(rows)
+    assert text_of([], columns, False, filtered=True) == "no run matches"
 
 
 def test_tables_without_tags_are_as_before(train, tmp_path):

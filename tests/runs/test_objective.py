@@ -55,6 +55,7 @@ def test_loss_and_error_are_those_of_the_run(tmp_path):
         ((*SMALL, "model=pca_svd", "objective=loss"), "minimises no loss"),
         ((*SMALL, "solver=newton", "objective=loss"), "minimises no loss"),
         ((*SMALL, "data.half=even", "objective=stability"), "two halves"),
+        ((*SMALL, "data.n=7", "k=4", "objective=stability"), "half of 7 rows is too few for k=4"),
     ],
 )
 def test_what_a_run_cannot_have_is_refused_before_it_trains(overrides, words, tmp_path, monkeypatch):

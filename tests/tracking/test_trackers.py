@@ -222,7 +222,7 @@ def test_nothing_is_loaded_for_a_run_without_trackers(tmp_path):
 
     tell = (
         "import atexit, sys; atexit.register(lambda: print([m for m in sys.modules if m.partition('.')[0] in "
-        "('mlflow', 'tensorboard', 'wandb', 'optuna') or m.startswith('sigmapca_cli.tracking')]))"
+        "('mlflow', 'tensorboard', 'wandb', 'optuna') or m.startswith('sigmapca_cli.tracking.hub')]))"
     )
     plain = ("train", *SMALL, "model=pca_svd", "tags=[a]", "objective=mcc")
     assert run_command(plain, tmp_path, {}, before=tell).stdout.splitlines()[-1] == "[]"
