@@ -8,7 +8,7 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("log", help="Copy the curves of stored runs to TensorBoard, MLflow or W&B.")(log)
+    app.command("log", help="Show stored runs in TensorBoard, MLflow, W&B.")(log)
 
 
 def log(
