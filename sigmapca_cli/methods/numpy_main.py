@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.sources.implicit import in_type
 
@@ -107,7 +108,8 @@ class NumpyMain:
 
     @classmethod
     def build(cls, cfg: Config) -> NumpyMain:
-        """The method of a configuration to which the fast path applies."""
+        """Return the method of a configuration that the fast path takes. Raise InputError for an unused setting."""
+        refuse_unused(cfg.model)
         return cls(cfg.model.name, cfg.nonlinearity, cfg.sigma)
 
     def init_state(self, W0: np.ndarray, data_sigma: np.ndarray) -> State:
