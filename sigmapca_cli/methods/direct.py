@@ -235,7 +235,7 @@ def _picard() -> Callable[..., Any]:
     try:
         return importlib.import_module("picard").picard
     except ImportError:
-        raise InputError("model=picard: needs python-picard; pip install 'sigmapca-cli[picard]'") from None
+        raise InputError("model=picard: needs its package: pip install python-picard") from None
 
 
 def _unit(B: Array) -> Array:
