@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures clean
+.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures docs pages method-pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -45,8 +45,9 @@ hydra-next:  ## sweeps and launchers with Hydra 1.4
 	.venv-hydra/bin/python -m pip install --quiet --constraint constraints.txt torch
 	.venv-hydra/bin/python -m pip install --quiet --pre --editable '.[ray]' 'hydra-core>=1.4.0rc3' \
 		'hydra-submitit-launcher>=1.4.0rc3' 'hydra-joblib-launcher>=1.4.0rc3' 'hydra-ray-launcher>=1.4.0rc3' \
+		'hydra-optuna-sweeper>=1.4.0rc3' \
 		pytest hypothesis
-	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_errors.py \
+	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_searches.py tests/cli/test_errors.py \
 		tests/cli/test_one_line.py tests/fuzz/test_overrides.py
 
 torture: $(READY)  ## 300 kills of each kind at random moments: commands, runs, checkpoints, locks
@@ -65,6 +66,20 @@ pictures: $(READY)  ## the pictures in README.md and docs/
 	$(BIN)/python docs/pictures/side_by_side.py build/pictures/pca 'linear PCA' \
 		build/pictures/nlpca 'nonlinear PCA (a = 4)' docs/pictures/side-by-side.png
 	$(BIN)/python docs/pictures/identifiability.py
+
+docs: $(READY)  ## the documentation as a site that is searchable, build/site/index.html; without network
+	$(BIN)/python docs/make/pages.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
+
+pages: $(READY)  ## the pages that are made from the catalogue and from the commands
+	$(BIN)/python docs/make/pages.py
+
+method-pictures: $(READY)  ## the filters of every method, from runs that are trained where they are missing: half an hour
+	$(BIN)/sigmapca train -m "model=$$(ls conf/model | sed 's/.yaml//' | paste -sd,)" k=16 steps=4000 threads=1 \
+		hydra.sweep.dir=build/method-runs
+	$(BIN)/python docs/make/method_pictures.py build/method-runs
+	$(BIN)/python docs/make/pages.py
 
 clean:  ## remove the environment and caches; runs and data stay
 	rm -rf $(VENV) .venv-lowest .venv-hydra build dist .mypy_cache .pytest_cache .ruff_cache

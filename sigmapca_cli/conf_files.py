@@ -4,12 +4,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
-PLUGINS = {
+LAUNCHERS = {
     "joblib": "hydra_joblib_launcher",
     "submitit_local": "hydra_submitit_launcher",
     "submitit_slurm": "hydra_submitit_launcher",
     "ray": "hydra_ray_launcher",
 }
+SWEEPERS = {"optuna": "hydra_optuna_sweeper"}
+"""Choice: the plugin that brings it, a folder of `hydra_plugins`."""
 
 
 @cache
@@ -37,16 +39,17 @@ def choices_of(group: str) -> tuple[str, ...]:
 
 
 def all_groups() -> dict[str, list[str]]:
-    """The groups and `hydra/launcher`: ours, Hydra's own, and those of the plugins that are installed."""
-    launchers = {
-        "basic",
-        "vectorized",
-        *(f.stem for f in (conf_folder() / "hydra" / "launcher").glob("*.yaml")),
-    }
-    for name, plugin in PLUGINS.items():
-        if any((Path(folder) / "hydra_plugins" / plugin).is_dir() for folder in sys.path):
-            launchers.add(name)
-    return {**groups(), "hydra/launcher": sorted(launchers)}
+    """The groups, and launchers and sweepers: ours, Hydra's own, and those of the installed plugins."""
+    own = {f.stem for f in (conf_folder() / "hydra" / "launcher").glob("*.yaml")}
+    launchers = {"basic", "vectorized", *own, *installed(LAUNCHERS)}
+    sweepers = {"basic", *installed(SWEEPERS)}
+    return {**groups(), "hydra/launcher": sorted(launchers), "hydra/sweeper": sorted(sweepers)}
+
+
+def installed(plugins: dict[str, str]) -> list[str]:
+    """Return the choices whose plugin is installed."""
+    places = [Path(folder) / "hydra_plugins" for folder in sys.path]
+    return [name for name, plugin in plugins.items() if any((place / plugin).is_dir() for place in places)]
 
 
 @cache

@@ -80,6 +80,12 @@ class CheckpointConfig:
 
 K_WORDS = ("auto", "all", "mdl", "mle")
 
+OBJECTIVES = ("reconstruction_error", "mcc", "stability", "loss", "unidentified")
+MAXIMISED = ("mcc", "stability")
+"""The objectives of which more is better; of the others less is."""
+TRACKERS = ("tensorboard", "mlflow", "wandb")
+LONGEST_TAG = 64
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "init": ("pca", "orthogonal", "moments", "file"),
     "dtype": ("float32", "float64"),
@@ -122,6 +128,12 @@ class Config:
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
     run_dir: str | None = None  # the folder of this run
     if_exists: str = "new"  # same configuration run before: new, skip, resume or fail
+    objective: Any = None  # what a search is led by, one name or a list: see OBJECTIVES
+    tracker: Any = (
+        None  # where the curves are shown besides: tensorboard, mlflow, wandb, none, or a list of them
+    )
+    tags: Any = None  # words to find the run by: one, or a list
+    note: str | None = None  # a remark on the run
     recipe: str = "default"
     regularisers: Any = field(default_factory=dict)  # name: weight, or a list of names
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -160,6 +172,13 @@ class Config:
         in_range("tol", self.tol, 0, open_low=True)
         for name, allowed in CHOICES.items():
             choice(name, getattr(self, name), allowed)
+        self.objective, self.tracker = words_of(self.objective), words_of(self.tracker)
+        for word in self.objective:
+            choice("objective", word, OBJECTIVES)
+        for word in self.tracker:
+            choice("tracker", word, (*TRACKERS, "none"))
+        self.tracker = [word for word in self.tracker if word != "none"]
+        self.tags = tags_of(self.tags)
         if self.init == "file" and not self.init_file:
             raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
 
@@ -206,6 +225,26 @@ def components(value: Any) -> int | float | str:
         f"k={as_text(value)}: must be a whole number ≥ 1, a share of the variance such as 0.95, or one of "
         f"{', '.join(K_WORDS)}"
     )
+
+
+def words_of(value: Any) -> list[str]:
+    """Return the words of a key that takes one word or a list of them, each once and in their order."""
+    if value is None or value == "":
+        return []
+    each = [value] if isinstance(value, str | int | float) else list(value)
+    return list(dict.fromkeys(str(word) for word in each))
+
+
+def tags_of(value: Any) -> list[str]:
+    """Return the tags of a run. Raise InputError for one that is empty, long, or holds a comma or a line break."""
+    tags = words_of(value)
+    for tag in tags:
+        if not tag.strip() or len(tag) > LONGEST_TAG or "," in tag or not tag.isprintable():
+            raise InputError(
+                f"tags={as_text(tag)!r}: a tag has 1 to {LONGEST_TAG} signs, no comma and no line break; "
+                "write tags=[pilot,v2]"
+            )
+    return tags
 
 
 def register() -> None:

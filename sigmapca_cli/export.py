@@ -209,9 +209,7 @@ def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
-        raise InputError(
-            "exporting to onnx needs the onnx package: pip install 'sigmapca-cli[onnx]'"
-        ) from None
+        raise InputError("exporting to onnx needs the onnx package: pip install onnx") from None
     mean, forward, back = (a.astype(np.float32) for a in affine(arrays))
     p, k = forward.shape
     clip = [] if "clip" not in arrays else ["low", "high"]

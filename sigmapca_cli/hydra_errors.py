@@ -10,6 +10,26 @@ from sigmapca_cli.checks import nearest
 from sigmapca_cli.conf_files import groups
 from sigmapca_cli.config import known_keys
 
+PLUGINS = {
+    "joblib": "hydra-joblib-launcher",
+    "ray": "hydra-ray-launcher",
+    "submitit_local": "hydra-submitit-launcher",
+    "submitit_slurm": "hydra-submitit-launcher",
+    "optuna": "hydra-optuna-sweeper",
+    "ax": "hydra-ax-sweeper",
+    "nevergrad": "hydra-nevergrad-sweeper",
+}
+"""Launcher or sweeper: the package that brings it."""
+
+
+TEXTS = {
+    "note": "a text with commas needs quotes within quotes: \"note='first, second'\"",
+    "tags": "several tags are a list: 'tags=[pilot,v2]'",
+    "tracker": "several trackers are a list: 'tracker=[tensorboard,mlflow]'",
+    "objective": "several objectives are a list: 'objective=[stability,loss]'",
+}
+"""Key: what to do if its value holds a comma, where nobody means a sweep."""
+
 
 def chain(problem: BaseException) -> str:
     """The texts of an exception and of what caused it."""
@@ -44,6 +64,8 @@ def one_line(problem: BaseException, overrides: list[str]) -> str | None:
     if not isinstance(problem, (HydraException, OmegaConfBaseException)):
         return None
     text = chain(problem)
+    if "does not support sweep type" in text:
+        return "ranges such as interval(1,8) are for a search: add hydra/sweeper=optuna objective=stability"
     for rule in (missing_option, unknown_key, sweep_without_flag, wrong_type, bad_syntax):
         line = rule(text, overrides)
         if line:
@@ -58,11 +80,10 @@ def missing_option(text: str, overrides: list[str]) -> str | None:
         group, option = match.groups()
         choices = groups().get(group, [])
         listed = f" (choices: {', '.join(choices)})" if 0 < len(choices) <= 12 else ""
-        more = {
-            "model": "; `sigmapca models` lists them",
-            "hydra/launcher": "; its plugin is not installed (pip install 'sigmapca-cli[cluster]')",
-            "hydra/sweeper": "; its plugin is not installed",
-        }.get(group, "")
+        more = "; `sigmapca models` lists them" if group == "model" else ""
+        if group in ("hydra/launcher", "hydra/sweeper"):
+            package = PLUGINS.get(option)
+            more = f"; its plugin is not installed{f' (pip install {package})' if package else ''}"
         return f"{group}={option}: no such choice{nearest(option, choices)}{listed}{more}"
     match = re.search(r"Cannot find primary config '([^']+)'", text)
     if match:
@@ -116,6 +137,9 @@ def sweep_without_flag(text: str, overrides: list[str]) -> str | None:
     match = re.search(r"Ambiguous value for argument '([^']+)'", text)
     if not match:
         return None
+    key = match[1].partition("=")[0]
+    if key in TEXTS:
+        return f"{key}: {TEXTS[key]}"
     return f"{match[1]}: several values make a sweep, which needs -m: sigmapca train -m {match[1]}"
 
 

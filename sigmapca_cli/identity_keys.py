@@ -14,6 +14,10 @@ VOLATILE = (
     "log_every",
     "threads",
     "device",
+    "objective",
+    "tracker",
+    "tags",
+    "note",
     "recipe",
 )
 """Keys that do not change what a run computes: two runs that differ only here are the same run."""

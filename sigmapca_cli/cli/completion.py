@@ -185,6 +185,8 @@ OPEN = {
     ("", "device"): ("auto", "cpu", "cuda"),
     ("", "a"): ("auto",),
     ("", "k"): ("auto", "all", "mdl", "mle"),
+    ("", "objective"): ("reconstruction_error", "mcc", "stability", "loss", "unidentified"),
+    ("", "tracker"): ("none", "tensorboard", "mlflow", "wandb"),
 }
 
 
@@ -214,6 +216,8 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "cfg": words("job", "hydra", "all"),
     "info": words("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
     "what": words(*FIGURES),
+    "to": words("tensorboard", "mlflow", "wandb"),
+    "tag": words(),
     "install": words(*SHELLS),
     "show": words(*SHELLS),
 }

@@ -48,8 +48,8 @@ def in_sweep(task: Callable[..., Any], cfg: Any, context: SweepContext) -> Any:
     from sigmapca_cli.runs.lock import InUse
 
     hydra = HydraConfig.get()
-    number, overrides = hydra.job.num, list(hydra.overrides.task)
-    folder = Path(hydra.runtime.output_dir)
+    folder, overrides = Path(hydra.runtime.output_dir), list(hydra.overrides.task)
+    number = folder.name  # by which the table at the end calls it
     try:
         return task(cfg)
     except InUse as problem:

@@ -89,9 +89,11 @@ def run_job(
     from sigmapca_cli.cli.targets import refuse_code
     from sigmapca_cli.config import GROUPS, register
     from sigmapca_cli.hydra_errors import one_line
+    from sigmapca_cli.launchers import adaptive
 
     register()
     register_launcher(overrides)
+    adaptive.register()
     refuse_unknown_additions(overrides)
     for flag, given in itertools.pairwise(flags):
         if flag in ("--config-dir", "--config-path"):

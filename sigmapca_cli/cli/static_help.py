@@ -8,7 +8,22 @@ from typer.core import TyperCommand
 
 from sigmapca_cli.conf_files import groups
 
-KNOBS = ("a", "k", "seed", "epochs", "steps", "batch_size", "lr", "init", "device", "threads", "if_exists")
+KNOBS = (
+    "a",
+    "k",
+    "seed",
+    "epochs",
+    "steps",
+    "batch_size",
+    "lr",
+    "init",
+    "device",
+    "threads",
+    "if_exists",
+    "objective",
+    "tracker",
+    "tags",
+)
 
 EXAMPLES = """\
   sigmapca train model=nlpca a=4

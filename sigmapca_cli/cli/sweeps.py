@@ -11,6 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.atomic import write_failed
+from sigmapca_cli.cli.searches import (
+    adaptive_sweeper,
+    best_lines,
+    ended_by,
+    refuse_nothing_to_search,
+    search_defaults,
+    silence,
+    value_of,
+)
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
 from sigmapca_cli.untrusted_files import refuse_irregular
@@ -25,13 +34,11 @@ PLACE = (
     "detach=",
     "threads=",
     "device=",
+    "tracker=",
+    "tags=",
+    "note=",
+    "hydra.sweeper.n_trials=",  # more trials of the same search
 )
-
-
-def value_of(overrides: list[str], key: str) -> str | None:
-    """The value that the last override of a key gives, without quotes."""
-    found = [o.partition("=")[2].strip("'\"") for o in overrides if o.partition("=")[0] == key]
-    return found[-1] if found else None
 
 
 def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
@@ -60,6 +67,8 @@ def run_sweep(task: Callable[..., Any], overrides: list[str], flags: list[str], 
     given = value_of(overrides, "hydra.sweep.dir")
     folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
     overrides = with_defaults(overrides, flags, folder)
+    if not flags or flags == ["--multirun"]:  # another configuration may have hydra.sweeper.params
+        refuse_nothing_to_search(overrides)
     fresh = not folder.exists()
     make(folder)
     try:
@@ -117,7 +126,7 @@ def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[
     own = any(flag in ("--config-dir", "--config-path", "--config-name") for flag in flags)
     if value_of(overrides, "hydra/launcher") is None and not own:
         made.append("hydra/launcher=vectorized")
-    return made
+    return made + search_defaults(made)
 
 
 def is_slurm(overrides: list[str]) -> bool:
@@ -154,7 +163,7 @@ def planned(overrides: list[str]) -> int:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    if value_of(overrides, "hydra/sweeper"):
+    if adaptive_sweeper(overrides):
         return 0
     try:
         parsed = OverridesParser.create().parse_overrides(overrides)
@@ -168,6 +177,7 @@ def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], fol
     from sigmapca_cli.cli.job import run_job
     from sigmapca_cli.conf_files import conf_folder
 
+    silence(overrides)
     conf, flags = from_snapshots(conf_folder(), flags, folder)
     try:
         run_job(task, overrides, flags, conf=conf)
@@ -182,9 +192,10 @@ def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], fol
         if os.environ.get("SIGMAPCA_DEBUG"):
             raise
         text = " ".join(str(problem).split())[:300]
-        print(
-            f"sigmapca: the launcher gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True
-        )
+        if adaptive_sweeper(overrides) and ended_by(text):
+            return 0
+        who = "search" if adaptive_sweeper(overrides) else "launcher"
+        print(f"sigmapca: the {who} gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True)
         return 1
     return 0
 
@@ -220,6 +231,7 @@ def conclude(folder: Path, status: int, overrides: list[str], context: SweepCont
     if not jobs and not status:
         raise InputError("the sweep has no jobs: one of the overrides gives an empty list of values")
     head, *lines = table(jobs, set(overrides), context.told)
+    lines += best_lines(folder, jobs, overrides)
     print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
     failures = [job for job in jobs if job.status == "failed"]
     failed = len(failures)

@@ -74,18 +74,28 @@ def train(
     run_sweep(train_job, arguments, flags, fail_fast=fail_fast)
 
 
-def train_job(cfg: Any, context: Any = None) -> None:
-    """Run one composed configuration: what Hydra calls, here or on a cluster's node."""
+def train_job(cfg: Any, context: Any = None) -> Any:
+    """Run one composed configuration: what Hydra calls, here or on a cluster's node. Return its objective, if any."""
     from sigmapca_cli.cli.guard import guarded
 
-    guarded(run_composed, cfg, context)
+    return guarded(run_composed, cfg, context)
 
 
-def run_composed(cfg: Any) -> None:
-    """Check the configuration, then load what training needs."""
+def run_composed(cfg: Any) -> float | list[float] | None:
+    """Check the configuration, then load what training needs. Return what a search is led by."""
     from sigmapca_cli.job import job_of
 
     job = job_of(cfg)
     from sigmapca_cli.runner.run import run
 
-    run(job)
+    folder = run(job)
+    if not job.cfg.objective:
+        return None
+    from sigmapca_cli.launchers.adaptive import as_result
+    from sigmapca_cli.runner.objective import measure
+
+    values = measure(job, folder)
+    print(
+        "  " + "  ".join(f"{n} {v:.6g}" for n, v in zip(job.cfg.objective, values, strict=True)), flush=True
+    )
+    return as_result(values)

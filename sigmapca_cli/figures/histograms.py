@@ -53,10 +53,11 @@ def plot_histograms(
         tidy(axes)
         axes.tick_params(labelsize=6, labelleft=i % columns == 0, labelbottom=i >= k - columns)
         axes.tick_params(which="minor", left=False)
+        if i >= k - columns:  # a label of the whole figure would lie on the legend
+            axes.set_xlabel("standard deviations", fontsize=6, labelpad=1)
         axes.axvline(0, color=GREY, linewidth=0.4)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
-    figure.supxlabel("value (standard deviations from the mean)", fontsize=8)
     figure.supylabel("density" + (" (log scale)" if log else ""), fontsize=8)
     figure.suptitle(title, fontsize=9) if title else None
     return figure

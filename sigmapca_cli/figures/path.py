@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.figures.save import BLUE, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.scales import apply_nines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +39,7 @@ def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: 
         fontsize=8,
     )
     axes.set_ylabel("agreement of halves, mean matched |cos|", fontsize=8)
+    apply_nines(axes, [*agreement, pca, min(span, 1.0)])
     tidy(axes)
     axes.legend(fontsize=7, frameon=False)
     if title:

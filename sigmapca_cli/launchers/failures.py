@@ -27,6 +27,13 @@ class SweepContext:
     fail_fast: bool = False
     told: set[str] = field(default_factory=set)  # the jobs whose failure this process has said
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle, in a process of a launcher: there the folder of a job is named by the same resolver as here."""
+        from sigmapca_cli.launchers import adaptive
+
+        self.__dict__.update(state)
+        adaptive.register()
+
     def announce(self, number: Any, message: str) -> None:
         """Say at once what happened to a job."""
         self.told.add(str(number))

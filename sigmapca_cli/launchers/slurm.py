@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.atomic import replace_file
+from sigmapca_cli.config import words_of
 from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.launchers import adaptive
+from sigmapca_cli.launchers.adaptive import asks_for_result, folder_of, result_of
 from sigmapca_cli.launchers.failures import SweepContext, context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
@@ -26,9 +29,7 @@ try:
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
     from hydra_plugins.hydra_submitit_launcher.submitit_launcher import SlurmLauncher
 except ImportError:
-    raise InputError(
-        "hydra/launcher=slurm needs the extra `cluster`: pip install 'sigmapca-cli[cluster]'"
-    ) from None
+    raise InputError("hydra/launcher=slurm needs submitit: pip install hydra-submitit-launcher") from None
 
 SUBMITTED = ".submitted.json"  # in the sweep's folder: job number -> SLURM's id
 UNKNOWN: frozenset[str] = frozenset({"?"})
@@ -71,7 +72,7 @@ class Launcher(SlurmLauncher):
         queued = self.cluster()
         before = {number: job for number, job in submitted(sweep).items() if job in queued}
         waiting = {number: job for number, _ in numbered if (job := before.get(number))}
-        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(sweep / str(n), n, o)]
+        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(n, o)]
         done = len(numbered) - len(waiting) - len(left)
         if done or waiting:
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
@@ -89,28 +90,40 @@ class Launcher(SlurmLauncher):
             except KeyboardInterrupt:
                 print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
-        return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in numbered]
+        results = [result_of(self.compose(n, o)) if asks_for_result(o) else None for n, o in numbered]
+        return [JobReturn(_return_value=result, status=JobStatus.COMPLETED) for result in results]
 
-    def finished(self, folder: Path, number: int, overrides: list[str]) -> bool:
-        """Whether the folder holds the finished run of just this configuration; its data are not looked at."""
-        from omegaconf import OmegaConf, open_dict
+    def compose(self, number: int, overrides: list[str]) -> Any:
+        """Return the whole configuration of one job, Hydra's own part included."""
+        from omegaconf import open_dict
+
+        assert self.hydra_context is not None
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        with open_dict(config):
+            config.hydra.job.id, config.hydra.job.num = str(number), number
+        return config
+
+    def finished(self, number: int, overrides: list[str]) -> bool:
+        """Whether its folder holds the finished run of just this configuration; its data are not looked at."""
+        from omegaconf import OmegaConf
 
         from sigmapca_cli.errors import SigmapcaError
         from sigmapca_cli.runs.identity import config_hash
         from sigmapca_cli.runs.read import is_run_folder, summary
 
+        config = self.compose(number, overrides)
+        folder = folder_of(config)
         try:
             attrs = summary(folder)["attrs"] if is_run_folder(folder) else {}
         except SigmapcaError:
             return False  # the job itself says what is wrong with it
         if attrs.get("status") != "finished":
             return False
-        assert self.hydra_context is not None
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-        with open_dict(config):
-            config.hydra.job.id, config.hydra.job.num = str(number), number
-            del config["hydra"]
-        plain: Any = OmegaConf.to_container(config, resolve=True)
+        plain: Any = OmegaConf.to_container(config, resolve=False)
+        del plain["hydra"]
+        plain = OmegaConf.to_container(OmegaConf.create(plain), resolve=True)
+        if words_of(plain["objective"]) and result_of(config) is None:
+            return False  # the job measures it
         return plain["if_exists"] in ("resume", "skip") and config_hash(plain) == attrs.get("config_hash")
 
     def submit(self, numbered: list[tuple[int, list[str]]], sweep: Path) -> dict[int, str]:
@@ -177,6 +190,7 @@ class Launcher(SlurmLauncher):
 
         register_config()
         register()
+        adaptive.register()
         show_warnings()
         return super().__call__(*arguments)
 

@@ -15,6 +15,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
 from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.launchers.adaptive import folder_of, result_of
 from sigmapca_cli.launchers.failures import context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
 
@@ -59,7 +60,7 @@ class VectorizedLauncher(Launcher):
                 job_dir_key="hydra.sweep.dir",
                 job_subdir_key="hydra.sweep.subdir",
             )
-        return [JobReturn(_return_value=None, status=JobStatus.COMPLETED) for _ in composed]
+        return [JobReturn(_return_value=result_of(config), status=JobStatus.COMPLETED) for config in composed]
 
     def compose(self, overrides: list[str], number: int) -> Any:
         """The whole configuration of one job, Hydra's own part included."""
@@ -77,9 +78,12 @@ class VectorizedLauncher(Launcher):
         if context_of(self.task).fail_fast:
             return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
-        alone = []
+        alone, folders = [], set()
         for number, config in enumerate(composed):
-            key = None
+            key, folder = None, folder_of(config)
+            if folder in folders:
+                continue  # a search may ask twice for the same job
+            folders.add(folder)
             try:
                 job = job_from(config)
                 method = method_of(job.cfg)
@@ -92,7 +96,7 @@ class VectorizedLauncher(Launcher):
             if key is None:
                 alone.append(number)
             else:
-                found.setdefault(key, []).append((number, job, folder_of(config)))
+                found.setdefault(key, []).append((number, job, folder))
         groups: list[list[Any]] = []
         for members in found.values():
             from sigmapca_cli.runner.grouped import chunks_of
@@ -113,14 +117,28 @@ class VectorizedLauncher(Launcher):
         except Stopped as problem:
             raise SystemExit(problem.exit_status) from None
         except SigmapcaError as problem:
-            for number, job, folder in members:
-                context.failed(number, folder, problem, job.overrides)
+            for _, job, folder in members:
+                context.failed(folder.name, folder, problem, job.overrides)
             return
-        for (number, job, folder), member in zip(members, ended, strict=True):
+        for (_, job, folder), member in zip(members, ended, strict=True):
             if isinstance(member.problem, InUse):
-                context.announce(number, str(member.problem))  # the folder is another process's
+                context.announce(folder.name, str(member.problem))  # the folder is another process's
             elif isinstance(member.problem, Exception):
-                context.failed(number, folder, member.problem, job.overrides)
+                context.failed(folder.name, folder, member.problem, job.overrides)
+            elif job.cfg.objective:
+                self.measure(job, folder)
+
+    def measure(self, job: Any, folder: Path) -> None:
+        """Measure what a search is led by, where the run has not stored it; a failure is announced and noted."""
+        from sigmapca_cli.errors import Stopped
+        from sigmapca_cli.runner.objective import measure
+
+        try:
+            measure(job, folder)
+        except Stopped as problem:
+            raise SystemExit(problem.exit_status) from None
+        except SigmapcaError as problem:
+            context_of(self.task).failed(folder.name, folder, problem, job.overrides)
 
     def source_of(self, job: Any) -> Any:
         """The data of a job, kept for the next group where that has the same."""
@@ -132,11 +150,6 @@ class VectorizedLauncher(Launcher):
             self.known = ("", None)  # let go of the last first: both together may not fit
             self.known = (key, build(job.cfg.data))
         return self.known[1]
-
-
-def folder_of(config: Any) -> Path:
-    """The folder of a job within the sweep."""
-    return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
 
 
 def job_from(config: Any) -> Any:

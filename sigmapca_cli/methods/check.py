@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sigmapca_cli.checks import choice
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import objectives, regularisers, updates  # noqa: F401  objectives register
-from sigmapca_cli.methods.config import SCALED
+from sigmapca_cli.methods.config import SCALED, refuse_unused
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def check(cfg: Config, terms: dict[str, float]) -> tuple[Objective, Objective | 
             )
         if cfg.sigma.name == "unit":
             raise InputError("sigma=unit: the second layer needs components of unit variance; set sigma=ema")
+    refuse_unused(cfg.model, (*objective.needs, *(second.needs if second else ())))
     _check_mean(cfg)
     _check_sweep(cfg, objective)
     if cfg.model.order == "negentropy":

@@ -90,6 +90,35 @@ class ModelConfig:
         in_range("model.tolerance", self.tolerance, 0, open_low=True)
 
 
+OPTIONS = {
+    "mean_gradient": "inner",
+    "reconstruction": "linear",
+    "norm": "norm",
+    "weights": "lam",
+    "lambda_min": "lam",
+    "alpha": "alpha",
+    "beta": "beta",
+    "beta_0": "beta",
+}
+"""Settings of the model that only some objectives read, and the argument by which such an objective asks for them."""
+
+
+def refuse_unused(model: ModelConfig, needs: tuple[str, ...] = ()) -> None:
+    """Raise InputError for a setting that was changed and that nothing reads.
+
+    needs: arguments of the objective (`registry.Objective.needs`); none for the step by hand, solvers and closed forms.
+    """
+    plain = ModelConfig()
+    for name, argument in OPTIONS.items():
+        value = getattr(model, name)
+        if value != getattr(plain, name) and argument not in needs:
+            raise InputError(
+                f"model.{name}={value}: model={model.name} does not use it; leave it out, or choose another model"
+            )
+    if model.ppca_encoder != plain.ppca_encoder and model.name != "ppca":
+        raise InputError(f"model.ppca_encoder={model.ppca_encoder}: is for model=ppca; leave it out")
+
+
 @dataclass
 class NonlinearityConfig:
     """h; `a` scales tanh and clips hard_tanh, `c` scales asymmetric (a number, or adaptive: 1/std(tanh

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, standardise
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 
@@ -41,6 +42,7 @@ class DirectMethod:
             raise InputError(
                 f"model.objective={name}: not a direct method; choose one of: {', '.join(ALGORITHMS)}"
             )
+        refuse_unused(cfg.model)
         if getattr(cfg, "regularisers", None):
             raise InputError(f"regularisers: {cfg.model.name} has no training loop that they could act on")
         if cfg.ordering.name != "none":
@@ -233,7 +235,7 @@ def _picard() -> Callable[..., Any]:
     try:
         return importlib.import_module("picard").picard
     except ImportError:
-        raise InputError("model=picard: needs python-picard; pip install 'sigmapca-cli[picard]'") from None
+        raise InputError("model=picard: needs its package: pip install python-picard") from None
 
 
 def _unit(B: Array) -> Array:

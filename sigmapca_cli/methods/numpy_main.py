@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.sources.implicit import in_type
 
@@ -45,7 +46,7 @@ READ = {
     "optimizer.beta2", "optimizer.epsilon", "optimizer.momentum", "optimizer.tangent", "a", "k", "seed", "epochs",
     "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype", "precision", "device",
     "threads", "log_every", "keep", "rescale", "tol", "stop", "strict", "log_format", "outputs", "run_dir", "if_exists",
-    "recipe", "checkpoint", "data", "model.name", "model.family",
+    "recipe", "checkpoint", "data", "model.name", "model.family", "objective", "tracker", "tags", "note",
 }  # fmt: skip
 # Settings of pieces that the required values above exclude: the composed step does not read them either.
 UNUSED = {
@@ -107,7 +108,8 @@ class NumpyMain:
 
     @classmethod
     def build(cls, cfg: Config) -> NumpyMain:
-        """The method of a configuration to which the fast path applies."""
+        """Return the method of a configuration that the fast path takes. Raise InputError for an unused setting."""
+        refuse_unused(cfg.model)
         return cls(cfg.model.name, cfg.nonlinearity, cfg.sigma)
 
     def init_state(self, W0: np.ndarray, data_sigma: np.ndarray) -> State:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import automatic, constraints
 from sigmapca_cli.methods.method import SMALLEST_SIGMA
 from sigmapca_cli.nn.checks import check_choices, check_numbers, check_sizes
@@ -119,6 +120,41 @@ class SigmaPCA(LossOfLayer):
     def reset_parameters(self) -> None:
         """Set the weight to random orthonormal columns."""
         nn.init.orthogonal_(self.weight)
+
+    @classmethod
+    def from_run(cls, run: Any, **settings: Any) -> SigmaPCA:
+        """Return a layer with the filters, the mean and the variances of a run.
+
+        Parameters
+        ----------
+        run : Run, str or PathLike
+            A finished run of nonlinear or linear PCA, or its name.
+        **settings : Any
+            Those of the layer, in the place of the run's.
+
+        Returns
+        -------
+        SigmaPCA
+            A layer whose y, divided by the run's σ, is the run's `transform`.
+
+        Raises
+        ------
+        InputError
+            If the run is no orthonormal transformation of centred rows, or the layer is of another kind.
+        """
+        if cls.__init__ is not SigmaPCA.__init__:
+            raise InputError(f"{cls.__name__}.from_run: only SigmaPCA can be made of a run")
+        from sigmapca_cli.nn.runs import arrays_and_settings
+
+        W, mean, sigma, own = arrays_and_settings(run)
+        layer = cls(*W.shape, **{**own, **settings})
+        with torch.no_grad():
+            for target, value in ((layer.weight, W), (layer.running_mean, mean), (layer.variance, sigma**2)):
+                target.copy_(torch.as_tensor(value))
+            if layer.deviation is not None:
+                layer.deviation.copy_(torch.as_tensor(sigma))
+            layer.batches.fill_(1)
+        return layer
 
     # ---- values ----
 

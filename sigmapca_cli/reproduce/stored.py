@@ -32,6 +32,9 @@ QUOTED = (
     "mcc",
     "sigma_first",
 )
+KINDS = (
+    "claim", "run", "held", "ours", "ordering", "mcc", "explained", "command", "halves", "results", "table"
+)  # fmt: skip
 PLACE = re.compile(r"\{\{(.+?)\}\}")
 
 
@@ -95,8 +98,10 @@ def render(template: str, results: dict[str, Any]) -> str:
 
     {{claim WAY EXPERIMENT | words of the claim | FIELD}}: FIELD is value, low, high, least, greatest, state, spread or
     also. {{run WAY EXPERIMENT PANEL METRIC}}: the mean over the seeds. {{held WAY}}, {{ours WAY}}: how many claims
-    held. {{ordering}}: the table of docs/results/ordering.json. {{results FILE | KEY | KEY …}}: anything else. Raises
-    InputError for a place that no result fills.
+    held. {{ordering}}: the table of docs/results/ordering.json. {{mcc RUN}}, {{explained RUN}}, {{command RUN}}: of a
+    run of docs/results/findings.json. {{halves DATA K | START}}: a row of docs/results/halves.json, the agreement from
+    this start at each a. {{table FILE | KEY …}}: a stored table with a head and rows. {{results FILE | KEY | KEY …}}:
+    anything else. Raises InputError for a place that no result fills.
     """
     return PLACE.sub(lambda match: fill(match.group(1).strip(), results), template)
 
@@ -116,14 +121,22 @@ def fill(words: str, results: dict[str, Any]) -> str:
             return share(counts(reports_of(stored), rest, own=kind == "ours"))
         if kind == "ordering":
             return ordering(results["ordering"])
-        if kind == "results":
+        if kind == "mcc":
+            return str(results["findings"]["runs"][rest]["mcc"])
+        if kind == "explained":
+            return str(results["findings"]["runs"][rest]["explained_variance"])
+        if kind == "command":
+            return str(results["findings"]["runs"][rest]["command"])
+        if kind == "halves":
+            return halves(results["halves"], *(part.strip() for part in rest.split(" | ")))
+        if kind in ("results", "table"):
             found: Any = results
             for key in rest.split(" | "):
                 found = found[int(key)] if isinstance(found, list) else found[key]
-            return str(found)
+            return document.table(found["head"], found["rows"]) if kind == "table" else str(found)
     except (KeyError, ValueError, TypeError, IndexError) as problem:
         raise InputError(f"{{{{{words}}}}}: no such result ({problem})") from None
-    raise InputError(f"{{{{{words}}}}}: begin with claim, run, held, ours, ordering or results")
+    raise InputError(f"{{{{{words}}}}}: begin with one of {', '.join(KINDS)}")
 
 
 def claim(stored: Stored, where: str, words: str, field: str) -> str:
@@ -150,6 +163,18 @@ def ordering(stored: Stored) -> str:
         for name, row in stored["methods"].items()
     ]
     return document.table(["method", "Adam", "SGD"], rows)
+
+
+def halves(stored: Stored, data: str, start: str) -> str:
+    """Return the cells of one row: the agreement of the halves at each a, in brackets if one did not converge."""
+    cells = []
+    for row in stored[data]["newton"].values():
+        if start in ("solutions", "apart"):
+            cells.append(", ".join(str(value) for value in row["starts"][start]))
+        else:
+            value = f"{row[start]['agreement']:.4f}"
+            cells.append(value if row[start]["converged"] else f"({value})")
+    return " | ".join(cells)
 
 
 def run_mean(stored: Stored, way: str, experiment: str, panel: str, metric: str) -> str:

@@ -15,6 +15,7 @@ import threading
 from typing import Any
 
 from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
@@ -104,3 +105,25 @@ def threads_of(cfg: Config, method: Method, source: Source, before: int) -> int:
     if isinstance(method, SolvedMethod):
         return available_threads()
     return pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+
+
+def check_objective(cfg: Config, source: Source) -> None:
+    """Raise InputError if a run of this configuration on these data cannot have the objective that is asked for."""
+    if "mcc" in cfg.objective and source.truth is None:
+        raise InputError(
+            f"objective=mcc: the true directions of data={source.name} are not known; "
+            "choose reconstruction_error, stability, loss or unidentified"
+        )
+    if "loss" in cfg.objective and (cfg.model.kind == "direct" or cfg.solver.name != "stochastic"):
+        way = f"model={cfg.model.name}" if cfg.model.kind == "direct" else f"solver={cfg.solver.name}"
+        raise InputError(f"objective=loss: {way} minimises no loss by steps; choose reconstruction_error")
+    if "stability" in cfg.objective and distributed_env() is not None:
+        raise InputError(
+            "objective=stability: trains several runs; start it as one process, without torchrun"
+        )
+    if "stability" in cfg.objective and isinstance(cfg.k, int) and source.n // 2 < max(2, cfg.k):
+        raise InputError(f"objective=stability: half of {source.n} rows is too few for k={cfg.k}")
+    if "stability" in cfg.objective and cfg.data.half != "all":
+        raise InputError(
+            f"objective=stability: compares two halves of the data; leave data.half={cfg.data.half} out"
+        )

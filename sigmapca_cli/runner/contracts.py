@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.protocols import TrainedMethod
@@ -32,6 +34,10 @@ def refusal_of_solver(cfg: Config, solver: str, purpose: str) -> str | None:
     """Return why no solver can take a resolved configuration, or None. `purpose`: what this solver does."""
     if cfg.model.objective != "main":
         return f"solver={solver} {purpose}; train model={cfg.model.name} with solver=stochastic"
+    try:
+        refuse_unused(cfg.model)
+    except InputError as problem:
+        return str(problem)
     if cfg.ordering.name != "none":
         return f"solver={solver} orders by variance at the end; use ordering=none, or solver=stochastic"
     if cfg.regularisers:

@@ -19,6 +19,7 @@ from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints, choose
 from sigmapca_cli.runner.contracts import Facts
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
+from sigmapca_cli.runner.following import followed
 from sigmapca_cli.runner.footprint import check_memory
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
 from sigmapca_cli.runner.progress import say
@@ -55,6 +56,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         yield existing
         return
     check_size(cfg, source)
+    choose.check_objective(cfg, source)
     folder, resuming = choose_folder(job, existing)
     active_run.set(folder)
     with FolderLock(folder):
@@ -70,7 +72,12 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
         threads = choose.threads_of(cfg, method, source, threads_before(folder) if saved else 0)
         prepare_torch(cfg, threads)
-        with train_log(folder), writer_of(job, source, folder, device, threads, saved) as writer:
+        with (
+            train_log(folder),
+            followed(job, folder, saved.step if saved else None) as attach,
+            writer_of(job, source, folder, device, threads, saved) as writer,
+        ):
+            attach(writer)
             log_start(folder, source, cfg)
             save_hydra(folder, job.yaml, job.overrides)
             yield OpenRun(job, method, source, folder, device, threads, saved, writer)
@@ -106,6 +113,8 @@ def writer_of(
             "k": job.cfg.k,
             "a": str(job.cfg.a),
             **source.facts,
+            **({"tags": ",".join(job.cfg.tags)} if job.cfg.tags else {}),
+            **({"note": job.cfg.note} if job.cfg.note else {}),
         },
         resume_step=saved.step if saved else None,
     )

@@ -10,6 +10,7 @@ METRICS_FILE = "metrics.jsonl"
 CHECKPOINT_FILE = "checkpoint.h5"
 LOG_FILE = "train.log"
 ERROR_FILE = "error.json"  # why a job of a sweep failed
+TRACKERS_FILE = "trackers.json"  # {tracker: the id that it gave the run}
 OUTPUTS_VARIABLE = "SIGMAPCA_OUTPUTS"
 
 RUNNING, FINISHED, FAILED, INTERRUPTED = "running", "finished", "failed", "interrupted"

@@ -22,6 +22,8 @@ def listed(row: Any) -> dict[str, Any]:
         "model": row.model,
         "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
         **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
+        "tags": split_tags(row.attrs.get("tags")),
+        "note": row.attrs.get("note") or None,
         "converged": said(row.attrs.get("converged")),
         "loss": row.last.get("loss"),
         "mcc": row.evaluation.get("mcc"),
@@ -37,3 +39,8 @@ def listed(row: Any) -> dict[str, Any]:
 def said(converged: Any) -> str | None:
     """yes or no; None where a run has not said it."""
     return None if converged is None or converged == "" else "yes" if converged else "no"
+
+
+def split_tags(stored: Any) -> list[str] | None:
+    """The tags of a run; None where it has none."""
+    return str(stored).split(",") if stored else None

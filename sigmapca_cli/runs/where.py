@@ -14,6 +14,9 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 TERM = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*(\"[^\"]*\"|'[^']*'|[^\s<>=!]\S*)\s*$")
 
+LISTS = ("tags",)
+"""Columns that hold a list of words: a run without the list has none of them."""
+
 Row = Mapping[str, Any]
 
 
@@ -37,8 +40,10 @@ def term(text: str, names: list[str]) -> Callable[[Row], bool]:
 
     def holds(row: Row) -> bool:
         value = row.get(name)
+        if isinstance(value, list):  # tags: == is having this one, != is not having it
+            return sign in ("==", "=", "!=") and (right in value) == (sign != "!=")
         if value is None:
-            return False
+            return sign == "!=" and name in LISTS
         found = number(value)
         if found is not None and wanted is not None:
             return compare(found, wanted)

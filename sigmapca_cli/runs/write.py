@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -25,6 +25,7 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import append
 from sigmapca_cli.runs.summary import summary_text
 
+Listener = Callable[[Sequence[tuple[int, Mapping[str, float]]]], None]
 FLUSH_SECONDS = 1.0
 FLUSH_ROWS = 512
 
@@ -145,6 +146,7 @@ class RunWriter:
         self.patch_shape: tuple[int, int, int] | None = None
         self.evaluation: dict[str, Any] = {}
         self._lines: list[tuple[int, dict[str, float]]] = []
+        self.listener: Listener | None = None  # is handed the rows that have been stored
         self._flushed = self._started = time.monotonic()
         self._earlier_seconds = 0.0
         remove_asides(self.folder, (fmt.RUN_FILE, fmt.METRICS_FILE, fmt.CHECKPOINT_FILE))
@@ -191,7 +193,9 @@ class RunWriter:
             append(self.metrics_path, text, durable=durable)
         except OSError as error:
             raise write_failed(self.metrics_path, error) from error
-        self._lines.clear()
+        rows, self._lines = self._lines, []
+        if self.listener is not None and rows:
+            self.listener(rows)
 
     def snapshot(self, **arrays: Any) -> None:
         """Replace run.h5 by the present state: the metrics so far, and the arrays given now or before."""

@@ -124,7 +124,7 @@ def read_safetensors(path: Path, cfg: DataConfig) -> Table:
     try:
         from safetensors import safe_open
     except ImportError:
-        raise InputError(f"{path}: pip install safetensors (or 'sigmapca-cli[safetensors]')") from None
+        raise InputError(f"{path}: reading it needs a package: pip install safetensors") from None
     with damaged(path), safe_open(str(path), "numpy") as file:
         names = list(file.keys())
         matrices = [name for name in names if len(file.get_slice(name).get_shape()) == 2]

@@ -105,9 +105,8 @@ class Source(SecondMoments):
     whitening: Array | None = None
     hash: str
 
-    row_words: Callable[[int], str] = (
-        "row {}".format
-    )  # what a row is called in its file: its line, or its number
+    # what a row is called in its file: its line, or its number
+    row_words: Callable[[int], str] = "row {}".format
 
     @abstractmethod
     def _gather(self, index: Index) -> NDArray:
@@ -233,8 +232,7 @@ class Source(SecondMoments):
 
     def projected(self, index: Index, B: NDArray) -> NDArray:
         """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k)."""
-        size = self._fitting(8192)
-        parts = np.array_split(index, max(1, -(-len(index) // size)))
+        parts = np.array_split(index, max(1, -(-len(index) // self._fitting(8192))))
         return np.concatenate([self.rows(part) @ B for part in parts])
 
     def raw_projections(self, A: Array, shift: Array, size: int = 8192) -> Iterator[Array]:

@@ -18,7 +18,7 @@ def _pyarrow(path: Path, kind: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InputError(f"{path} is {kind}: pip install pyarrow (or 'sigmapca-cli[parquet]')") from None
+        raise InputError(f"{path} is {kind}, which needs a package: pip install pyarrow") from None
     return pyarrow
 
 

@@ -236,3 +236,24 @@ def test_one_run_over_two_tasks_meets_its_time_limit_and_ends_as_one_process(slu
         for name in ("filters", "sigma", "metrics/loss"):
             a, b = two[name][()], one[name][()]
             assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max(), name
+
+
+def test_a_search_gets_its_results_from_the_nodes_and_goes_by_hashes(slurm, tmp_path):
+    pytest.importorskip(
+        "hydra_plugins.hydra_optuna_sweeper", reason="skipped: hydra-optuna-sweeper is not installed"
+    )
+    search = ("-m", *SMALL, "k=4", "steps=60", "hydra/sweeper=optuna", "objective=mcc", "a=interval(1,8)")
+    trials = ("hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2", *ON_SLURM)
+    words, _ = start(tmp_path, slurm, *search, *trials).communicate(timeout=240)
+    sweep = only_sweep(tmp_path)
+    jobs = outcomes(sweep)
+    assert [job.status for job in jobs] == ["finished"] * 2, words
+    reached = {}
+    for job in jobs:
+        with h5py.File(sweep / job.number / "run.h5") as file:
+            assert file.attrs["config_hash"].startswith(job.number)
+            reached[job.number] = float(file["evaluation/mcc"][()])
+    winner = max(reached, key=reached.__getitem__)
+    assert f"best mcc {reached[winner]:.6g}: a=" in words and f"{sweep.name}/{winner}" in words
+    again, _ = start(tmp_path, slurm, *search, *trials).communicate(timeout=240)
+    assert "not submitted again: 2 finished" in again and "best mcc" in again, again

@@ -8,6 +8,8 @@ from methods_helpers import composed, fit, planted, rows_of, start
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build
 from sigmapca_cli.methods.direct import ALGORITHMS
+from sigmapca_cli.reproduce import work
+from sigmapca_cli.runner.choose import method_of
 from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
 
@@ -243,3 +245,37 @@ def test_options_of_the_decoder_differ_and_are_updates():
             assert torch.isnan(loss) and not method.has_loss
             gradients.append(found["W"])
     assert all((a - b).abs().max() > 1e-3 for i, a in enumerate(gradients) for b in gradients[:i])
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("model=nlpca", "model.norm=frobenius"),
+        ("model=nlpca_conventional", "model.beta=3"),
+        ("model=nlpca_latent_linear", "model.reconstruction=subspace"),
+        ("model=pca_svd", "model.alpha=2"),
+        ("model=fastica", "model.ppca_encoder=printed"),
+        ("model=nlpca", "solver=newton", "model.weights=variances"),
+        ("model=nlpca", "solver=moments", "model.mean_gradient=both"),
+    ],
+    ids=" ".join,
+)
+def test_a_setting_that_the_model_does_not_read_is_refused(overrides):
+    key = overrides[-1].partition("=")[0]
+    with pytest.raises(InputError, match=rf"{key}=\S+: .*leave it out"):
+        method_of(work.composed(("data=planted", "k=4", *overrides)).cfg)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("model=ppca", "model.ppca_encoder=printed"),
+        ("model=nlpca", "model.centring=noncentred", "model.mean_gradient=both"),
+        ("model=nlpca", "ordering=weighted_latent", "model.weights=variances"),
+        ("model=linear_ae", "model.reconstruction=subspace"),
+        ("model=rica", "model.beta=2"),
+    ],
+    ids=" ".join,
+)
+def test_a_setting_that_the_model_reads_is_taken(overrides):
+    method_of(work.composed(("data=planted", "k=4", *overrides)).cfg)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.metrics import mcc
 from sigmapca_cli.job import job_of
 from sigmapca_cli.nn import LinearICA, PatchSigmaPCA, SigmaPCA
@@ -264,6 +265,24 @@ def test_patches_are_what_the_convolution_sees():
     torch.testing.assert_close(y.flatten(2).mT.reshape(-1, 5), flat(rows))
     torch.testing.assert_close(layer.loss(images), flat.loss(rows))
     assert layer.kernels.shape == (5, 3, 4, 4) and y.shape == (6, 5, 6, 5)
+
+
+def test_a_layer_of_a_run_gives_its_components(train):
+    run = train(*DATA, "solver=newton")
+    x = build(job_of(_composed(*DATA)).cfg.data).rows(np.arange(200)).astype(float)
+    raw = torch.tensor(x + run.mean)
+    layer = SigmaPCA.from_run(run, dtype=torch.float64).eval()
+    y = layer(raw).detach().numpy() / run.sigma
+    np.testing.assert_allclose(y, x @ run.encoder, atol=1e-9)
+    assert layer.a == 4.0 and torch.isfinite(layer.train().loss(raw))
+    for words, overrides in (
+        ("divided by", ("data.standardise=feature",)),
+        ("linear ICA", ("model=lica", "solver=newton")),
+    ):
+        with pytest.raises(InputError, match=words):
+            SigmaPCA.from_run(train(*DATA, "steps=5", *overrides))
+    with pytest.raises(InputError, match="LinearICA"):
+        LinearICA.from_run(run)
 
 
 BAD = {

@@ -167,5 +167,5 @@ def test_every_axis_has_a_name():
     named = plot_scatter(X, {"a": np.eye(2)}, names=["height", "$w$"]).axes[0]
     assert (named.get_xlabel(), named.get_ylabel()) == ("height", r"\$w\$")
     histograms = plot_histograms(X)
-    assert histograms.get_supxlabel() == "value (standard deviations from the mean)"
+    assert [axes.get_xlabel() for axes in histograms.axes] == ["standard deviations"] * 2
     assert histograms.get_supylabel() == "density"

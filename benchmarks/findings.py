@@ -1,0 +1,89 @@
+"""The small runs behind docs/findings.md, and the map of what separates: docs/results/findings.json.
+
+    python benchmarks/findings.py [runs] [map]
+
+`sigmapca reproduce --write-docs` then makes the page. A run is a command; its overrides are stored beside its numbers
+(minutes on two cores).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "results" / "findings.json"
+PLANTED = ("data=planted", "k=12", "steps=2000")
+SMALL = ("data=planted", "data.p=12", "data.k=6", "data.group=3", "data.n=20000", "k=6", "steps=2000")
+UNIFORM, MIXED = ("data.sources=uniform",), ("data.sources=mixed",)
+TANH3 = ("nonlinearity=scaled_tanh", "a=3")
+IDENTITY = ("model=nlpca", "nonlinearity=identity", "init=orthogonal", "data=planted", "k=12")
+
+RUNS: dict[str, tuple[str, ...]] = {
+    "identity start": (*IDENTITY, "optimizer=sgd", "steps=1"),
+    "identity": (*IDENTITY, "optimizer=sgd", "steps=2000"),
+    "identity adam": (*IDENTITY, "steps=2000"),
+    "linear_ae": ("model=linear_ae", "init=orthogonal", "lr=0.01", "data=planted", "k=12"),
+    "main": ("model=nlpca", "a=3", *PLANTED),
+    "conventional": ("model=nlpca_conventional", *TANH3, *PLANTED),
+    "no_sg": ("model=nlpca_trainable_no_sg", *TANH3, *PLANTED),
+    "no_sg uniform": ("model=nlpca_trainable_no_sg", *TANH3, *SMALL, *UNIFORM),
+    "conventional uniform": ("model=nlpca_conventional", *TANH3, *SMALL, *UNIFORM),
+    "conventional uniform random": (
+        "model=nlpca_conventional", *TANH3, *SMALL, *UNIFORM, "init=orthogonal",
+    ),
+    "whitened uniform": ("model=nlpca_whitened", "a=0.8", *PLANTED, *UNIFORM),
+    "whitened laplace": ("model=nlpca_whitened", "a=3", *PLANTED),
+    "lica main": ("model=lica", "model.second=main", *PLANTED),
+    "lica printed": ("model=lica", "model.second=conventional", "a=3", *PLANTED),
+    "lica paper uniform": ("model=lica", "recipe=paper", *PLANTED, *UNIFORM),
+    "rica 1": ("model=rica", "model.beta_0=1", *PLANTED),
+    "rica": ("model=rica", *PLANTED),
+    "auto": ("model=nlpca", "a=auto", *PLANTED, *MIXED),
+    "sigma laplace 2000": ("model=nlpca", "sigma=trainable", "a=1", *SMALL),
+    "sigma laplace 6000": ("model=nlpca", "sigma=trainable", "a=1", *SMALL[:-1], "steps=6000"),
+    "sigma uniform 6000": ("model=nlpca", "sigma=trainable", "a=1", *SMALL[:-1], "steps=6000", *UNIFORM),
+}  # fmt: skip
+
+
+def run(overrides: tuple[str, ...]) -> dict[str, Any]:
+    """Train once and return the command with its MCC and explained variance."""
+    from sigmapca_cli.runs.read import Run
+
+    with tempfile.TemporaryDirectory() as place:
+        words = ["train", *overrides]
+        command = [sys.executable, "-m", "sigmapca_cli", *words, "--run-dir", f"{place}/run"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+        found = Run.open(Path(place, "run")).evaluation
+    numbers = {name: f"{float(found[name]):.4f}" for name in ("mcc", "explained_variance")}
+    return {"command": f"sigmapca {' '.join(words)}", **numbers}
+
+
+def separation() -> list[list[str]]:
+    """Return the rows of `separation_map.py`."""
+    script = Path(__file__).with_name("separation_map.py")
+    text = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+
+
+def main() -> None:
+    """Make what is named, or everything."""
+    asked = sys.argv[1:] or ["runs", "map"]
+    stored = json.loads(PLACE.read_text("utf-8")) if PLACE.exists() else {"runs": {}}
+    for name, overrides in RUNS.items() if "runs" in asked else ():
+        stored["runs"][name] = run(overrides)
+        print(name, stored["runs"][name], flush=True)
+    if "map" in asked:
+        stored["map"] = {"head": ["a", *HEAD], "rows": separation()}
+    PLACE.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+
+
+HEAD = ("Laplace, h′ true", "Laplace, h′ = 1", "uniform, h′ true", "uniform, h′ = 1")
+
+if __name__ == "__main__":
+    main()

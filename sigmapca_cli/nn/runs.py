@@ -1,0 +1,34 @@
+"""What a layer takes of a stored run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.runs.find import resolve
+from sigmapca_cli.runs.read import Run
+from sigmapca_cli.sklearn_runs import refusal, scaled
+
+
+def arrays_and_settings(run: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    """Return W (p, k), the mean (p,), σ (k,), and the settings of a layer.
+
+    Raise InputError if the run fits into none.
+    """
+    found = run if hasattr(run, "filters") else Run.open(resolve(run))
+    why = refusal(found)
+    if why is None and scaled(found):
+        why = "its features were divided by their deviations"
+    if why is not None:
+        raise InputError(f"{found.folder}: no layer can be made of it: {why}")
+    assert found.filters is not None and found.mean is not None and found.sigma is not None  # not refused
+    nonlinearity = found.config.get("nonlinearity", {})
+    a = nonlinearity.get("a", found.config.get("a", 4.0))
+    settings: dict[str, Any] = {"a": float(a) if isinstance(a, int | float) and np.isfinite(a) else "auto"}
+    if nonlinearity.get("name") in ("tanh", "scaled_tanh", "hard_tanh", "asymmetric", "sign", "identity"):
+        settings["nonlinearity"] = nonlinearity["name"]
+    if str(nonlinearity.get("derivative", "true")).lower() == "one":
+        settings["derivative"] = "one"
+    return found.filters, found.mean, found.sigma, settings

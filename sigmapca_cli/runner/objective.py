@@ -1,0 +1,90 @@
+"""The number that a search is led by (`objective=…`): read from a finished run, or measured where it is not stored."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.agreement import agreement
+from sigmapca_cli.job import Job
+from sigmapca_cli.runs.read import Run, summary
+from sigmapca_cli.runs.write import write_evaluation
+from sigmapca_cli.untrusted_files import refuse_link
+
+HALVES = "halves"  # in a run's folder: the same settings on the even and on the odd rows
+
+
+def measure(job: Job, folder: Path) -> list[float]:
+    """Return the values of a finished run's objectives, in the order of `cfg.objective`.
+
+    What the run has not stored is measured and stored in its evaluation: `stability` trains two more runs.
+    Raise InputError for an objective that this run does not have.
+    """
+    found = summary(folder)
+    for name in job.cfg.objective:
+        if name == "stability" and name not in found["evaluation"]:
+            write_evaluation(folder, {name: stability(job, folder)})
+        if name == "unidentified" and name not in found["evaluation"]:
+            write_evaluation(folder, {name: unidentified(job, folder)})
+    return stored(folder, job.cfg.objective)
+
+
+def stored(folder: Path, names: Sequence[str]) -> list[float]:
+    """Return the objectives of a finished run from its file. Raise InputError if it lacks one, or has not finished."""
+    found = summary(folder)
+    if found["attrs"].get("status") != "finished":
+        raise InputError(f"{folder}: has not finished")
+    values = []
+    for name in names:
+        value = found["last"].get(name) if name == "loss" else found["evaluation"].get(name)
+        if value is None:
+            model = found["attrs"].get("model", "")
+            raise InputError(f"objective={name}: a run of model={model} with this solver has no {name}")
+        values.append(float(value))
+    return values
+
+
+def stability(job: Job, folder: Path) -> float:
+    """Return the mean matched |cos| between the filters that the even and the odd rows give with the job's settings.
+
+    Their runs stay in the folder `halves` of the run; an interrupted one is resumed.
+    """
+    from sigmapca_cli.runner.run import run
+
+    for place in (folder / HALVES, *(folder / HALVES / half for half in ("even", "odd"))):
+        refuse_link(place)
+    even, odd = (Run.open(run(half_job(job, folder, half))).filters for half in ("even", "odd"))
+    assert even is not None and odd is not None  # both have finished
+    return agreement(even, odd).mean
+
+
+def half_job(job: Job, folder: Path, half: str) -> Job:
+    """Return the job of the same settings on half of the rows, in a folder within the run's."""
+    from omegaconf import OmegaConf
+
+    plain = copy.deepcopy(job.plain)
+    plain["data"]["half"] = half
+    plain.update(objective=None, tracker=None, run_dir=str(folder / HALVES / half), if_exists="resume")
+    cfg = replace(
+        job.cfg,
+        data=replace(job.cfg.data, half=half),
+        objective=[],
+        tracker=[],
+        run_dir=plain["run_dir"],
+        if_exists="resume",
+        strict=False,
+    )
+    return Job(cfg, OmegaConf.to_yaml(OmegaConf.create(plain)), plain, job.overrides, None)
+
+
+def unidentified(job: Job, folder: Path) -> int:
+    """Return how many components of a run the data do not identify, by its certificate."""
+    from sigmapca_cli.evaluation.certify import certify_run
+    from sigmapca_cli.sources import build
+
+    found: Any = certify_run(Run.open(folder), build(job.cfg.data))
+    return int((~found.identified).sum())
