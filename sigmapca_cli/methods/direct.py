@@ -138,8 +138,8 @@ def factor_analysis(cfg: Config, source: Source) -> Solution:
         raise InputError(
             f"k={cfg.k}: factor analysis needs fewer factors than the {p} features, as each has a noise of its own"
         )
-    leading(source, cfg.k)
-    values, vectors = source.principal_axes()
+    axes = leading(source, cfg.k)[2]
+    values, vectors = axes.values, axes.vectors
     # scikit-learn adds an absolute 1e-12 to its variances: rows of unit mean variance make it relative.
     unit = float(np.sqrt(np.trace(C) / p))
     root = np.sqrt(p * np.clip(values, 0, None))[:, None] * vectors.T / unit
