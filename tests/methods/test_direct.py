@@ -29,6 +29,10 @@ class Rows:
     def leading_axes(self, k):
         return axes_of(self.covariance()[1], k)
 
+    def principal_axes(self):
+        values, vectors = np.linalg.eigh(self.covariance()[1])
+        return values[::-1], vectors[:, ::-1]
+
     def projections(self, B, size=7):
         for x in self.blocks():
             yield x.astype(B.dtype, copy=False) @ B
