@@ -144,7 +144,7 @@ def test_too_many_components_are_refused_with_both_numbers(data):
 def test_picard_that_is_missing_names_the_extra(monkeypatch):
     cfg = composed("picard")
     monkeypatch.setitem(sys.modules, "picard", None)  # what Python keeps for a module that cannot be imported
-    with pytest.raises(InputError, match=r"sigmapca-cli\[picard\]"):
+    with pytest.raises(InputError, match=r"pip install python-picard"):
         build(cfg)
 
 
