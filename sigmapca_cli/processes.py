@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import cores as cores
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -85,13 +86,6 @@ def pick_threads(asked: int | None, work: int) -> int:
     if asked:
         return asked
     return 1 if work < 20_000_000 else available_threads()
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def may_have_gpu() -> bool:

@@ -6,12 +6,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sklearn_gaussian import GaussianModel
+from sigmapca_cli.sklearn_products import RowsByProducts
 from sigmapca_cli.sklearn_solvers import (
     SOLVERS,
     leading,
@@ -22,9 +24,12 @@ from sigmapca_cli.sklearn_solvers import (
 )
 from sigmapca_cli.sklearn_stream import Stream, repeated
 from sigmapca_cli.sources.components import count_of
+from sigmapca_cli.sources.implicit import WIDE
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
+
+SPARSE = ["csr", "csc", "coo"]
 
 
 class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel, BaseEstimator):
@@ -133,8 +138,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Training rows, at least two.
+        X : array-like or sparse matrix of shape (n, p)
+            Training rows, at least two. Sparse rows are centred in their products and never made dense.
         y : None
             Ignored; scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
@@ -154,12 +159,14 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         -----
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=SPARSE)
         self._check_solver()
         if hasattr(self, "_stream"):
             del self._stream  # of earlier partial fits
         if sample_weight is not None:
-            X = repeated(X, sample_weight)
+            X = repeated(X.tocsr() if issparse(X) else X, sample_weight)
+        if issparse(X) or X.shape[1] > WIDE:
+            return self._fit_by_products(RowsByProducts.of(X))
         self.mean_ = X.mean(axis=0, dtype=np.float64)
         centred = X.astype(np.float64) - self.mean_
         k = self._count(X.shape)
@@ -169,6 +176,13 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         warn_of_owners(centred, P, values)
         W = self._solve(centred, P, None)
         self._store(W, (centred @ W).std(axis=0), float(np.mean(np.sum(centred**2, axis=1))), len(X))
+        return self
+
+    def _fit_by_products(self, rows: RowsByProducts) -> SigmaPCA:
+        self.mean_ = rows.mean
+        P, _ = rows.leading(self._count(rows.shape))
+        W = self._solve(rows, P, None)
+        self._store(W, (rows @ W).std(axis=0), rows.total, len(rows))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
@@ -204,6 +218,10 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
         )
         self._check_solver()
+        if X.shape[1] > WIDE:
+            raise ValueError(
+                f"partial_fit keeps moments of at most {WIDE} features: use fit for {X.shape[1]}"
+            )
         if sample_weight is not None:
             X = repeated(X, sample_weight)
         if first:
@@ -252,7 +270,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             Rows in the units of the training rows.
 
         Returns
@@ -261,8 +279,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
             (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        Y = (X.astype(np.float64) - self.mean_) @ self.components_.T
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=SPARSE)
+        Y = self._components(X)
         return (Y / self._divisor()).astype(X.dtype)
 
     def inverse_transform(self, Y: Any) -> np.ndarray:
@@ -295,7 +313,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             The training rows.
         level : float
             Error rate at which an arbitrary pair may be called identified.
@@ -308,12 +326,18 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         from sigmapca_cli.evaluation.identifiability import certify
 
         check_is_fitted(self)
-        Y = (np.asarray(X, dtype=np.float64) - self.mean_) @ self.components_.T
+        Y = self._components(X if issparse(X) else np.asarray(X, dtype=np.float64))
         if self.solver == "moments":
             from sigmapca_cli.evaluation.fourth import certify_fourth
 
             return certify_fourth(Y, self.lam, level)
         return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
+
+    def _components(self, X: Any) -> np.ndarray:
+        """Return (X − mean)·W in float64; sparse rows are not filled."""
+        if issparse(X):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return np.asarray((X.astype(np.float64) - self.mean_) @ self.components_.T)
 
     @property
     def _n_features_out(self) -> int:
@@ -342,7 +366,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
 
-    def _solve(self, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+    def _solve(self, centred: Any, P: np.ndarray, start: np.ndarray | None) -> np.ndarray:
         try:
             W = SOLVERS[self.solver](self, centred, P, start)
         except InputError as error:
@@ -377,5 +401,6 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

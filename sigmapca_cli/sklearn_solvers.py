@@ -82,7 +82,7 @@ def warn_of_owners(centred: np.ndarray, P: np.ndarray, values: np.ndarray) -> No
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
 
 
-def newton(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+def newton(model: Model, centred: Any, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.newton import solve
 
@@ -103,7 +103,7 @@ def newton(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray |
     return P @ result.R
 
 
-def moments(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+def moments(model: Model, centred: Any, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Return W = P R at the maximum of F over rotations R, by a climb from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.maximum import maximise
 
@@ -127,7 +127,7 @@ def one_a(model: Model, y: np.ndarray) -> float:
     return float(model.a)
 
 
-def sgd(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+def sgd(model: Model, centred: Any, P: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
@@ -142,7 +142,9 @@ def sgd(model: Model, centred: np.ndarray, P: np.ndarray, start: np.ndarray | No
     cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
     cfg.batch_size, cfg.rescale = min(128, n), True
     cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
-    source = MemorySource("array", centred, Standardisation("none"))
+    source: Any = getattr(centred, "source", None)  # `sklearn_products` has one already
+    if source is None:
+        source = MemorySource("array", centred, Standardisation("none"))
     source.in_memory = False  # somebody else's process is not to be forked
     method = choose.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")

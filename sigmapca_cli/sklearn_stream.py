@@ -53,17 +53,19 @@ class Stream:
         return np.asarray(self.second / self.n)
 
 
-def repeated(X: Array, sample_weight: Any) -> Array:
-    """Return the rows, each as often as its weight says; one of weight 0 is left out.
+def repeated(X: Any, sample_weight: Any) -> Any:
+    """Return the rows, dense or CSR, each as often as its weight says; one of weight 0 is left out.
 
     The solvers take means over rows, so a whole weight is a number of equal rows. Weights count up to a common factor.
     Raise ValueError for others, and for weights that are negative, not finite, or all 0.
     """
     weights = np.asarray(sample_weight, np.float64)
     if weights.ndim == 0:
-        weights = np.full(len(X), float(weights))
-    if weights.shape != (len(X),):
-        raise ValueError(f"sample_weight has the shape {weights.shape}: give one weight a row, ({len(X)},)")
+        weights = np.full(X.shape[0], float(weights))
+    if weights.shape != (X.shape[0],):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}: give one weight a row, ({X.shape[0]},)"
+        )
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError("sample_weight: give finite weights that are not negative, and not all zero")
     counts = weights / weights[weights > 0].min()
@@ -74,4 +76,4 @@ def repeated(X: Array, sample_weight: Any) -> Array:
         raise ValueError("sample_weight: give whole numbers, or equal weights: a solver counts rows")
     if counts.sum() * X.shape[1] > LARGEST:
         raise ValueError(f"sample_weight: {counts.sum():.3g} rows after repetition are too many")
-    return np.asarray(np.repeat(X, counts.astype(int), axis=0))
+    return X[np.repeat(np.arange(X.shape[0]), counts.astype(int))]

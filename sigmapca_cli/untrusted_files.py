@@ -8,14 +8,13 @@ line of it.
 import errno
 import os
 import re
-import resource
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from sigmapca_cli.errors import InputError, SigmapcaError
+from sigmapca_cli.limits import memory_left
 from sigmapca_cli.text import reason
 
 # An HDF5 data set may claim more than it stores, by so much at most: its compressors come nowhere near.
@@ -131,21 +130,6 @@ def damaged(where: object, advice: str = "write it again") -> Iterator[None]:
         if held := in_the_way(error):
             raise InputError(f"{where} cannot be opened, {held}") from None
         raise InputError(f"{where} is truncated or damaged ({reason(error)}): {advice}") from None
-
-
-def memory_left() -> float:
-    """Bytes that this process may still take: of the machine, and of its own limit (ulimit -v)."""
-    left = float("inf")
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        left = float(next(line.split()[1] for line in lines if line.startswith("MemAvailable"))) * 1024
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            left = min(left, limit - pages * resource.getpagesize())
-    except (OSError, StopIteration, ValueError):  # not Linux: nothing is known
-        pass
-    return left
 
 
 def need_memory(size: float, where: object, advice: str) -> None:

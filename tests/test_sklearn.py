@@ -24,7 +24,10 @@ SGD = {"solver": "sgd", "a": 4.0, "max_iter": 2}
     [SigmaPCA(), SigmaPCA(solver="moments"), SigmaPCA(**SGD)],
     # As for SGDClassifier: another number of rows gives other batches, whatever their weights.
     expected_failed_checks=lambda estimator: (
-        {"check_sample_weight_equivalence_on_dense_data": "batches differ"}
+        {
+            "check_sample_weight_equivalence_on_dense_data": "batches differ",
+            "check_sample_weight_equivalence_on_sparse_data": "batches differ",
+        }
         if estimator.solver == "sgd"
         else {}
     ),
@@ -288,3 +291,38 @@ def test_the_gaussian_of_the_model_is_that_of_pca():
     assert full.noise_variance_ == 0 and np.isfinite(full.score(X))
     with pytest.raises(ValueError, match="no density"):
         SigmaPCA(2, a=4.0).fit(np.c_[X[:, :2], X[:, :1]]).score(np.c_[X[:, :2], X[:, :1]])
+
+
+@pytest.mark.parametrize("solver", ["newton", "moments", "sgd"])
+def test_sparse_rows_give_what_dense_ones_give(solver):
+    from scipy import sparse
+
+    random = np.random.default_rng(0)
+    X = np.where(random.random((400, 12)) < 0.2, random.exponential(size=(400, 12)) * np.arange(1, 13), 0.0)
+    a = 4.0 if solver == "sgd" else "auto"
+    options = {"solver": solver, "a": a, "random_state": 0, "max_iter": 30}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dense, found = (SigmaPCA(3, **options).fit(M) for M in (X, sparse.csc_matrix(X)))
+    np.testing.assert_allclose(found.components_, dense.components_, atol=1e-8 if solver != "sgd" else 1e-3)
+    np.testing.assert_allclose(found.explained_variance_ratio_, dense.explained_variance_ratio_, rtol=1e-6)
+    np.testing.assert_allclose(found.mean_, dense.mean_, atol=1e-12)
+    Y = found.transform(sparse.csr_matrix(X))
+    np.testing.assert_allclose(Y, found.transform(X), atol=1e-10)
+    assert len(found.certificate(sparse.csr_matrix(X)).score) == 3
+    np.testing.assert_allclose(SigmaPCA().fit(sparse.csr_matrix(X)).n_components_, 12)
+    with pytest.raises(ValueError, match="n_components=12 is more than the numerical rank 11"):
+        SigmaPCA(12).fit(sparse.csr_matrix(np.c_[X[:, :11], X[:, 0]]))
+
+
+def test_many_features_take_no_matrix_of_all_of_them():
+    random = np.random.default_rng(0)
+    X = random.laplace(size=(60, 4)) @ random.standard_normal((4, 3000)) + 0.1 * random.standard_normal(
+        (60, 3000)
+    )
+    found = SigmaPCA(4).fit(X)
+    exact = np.linalg.svd(X - X.mean(0), compute_uv=False)[:4] ** 2 / 60
+    np.testing.assert_allclose(found.explained_variance_.sum(), exact.sum(), rtol=1e-8)
+    np.testing.assert_allclose(found.components_ @ found.components_.T, np.eye(4), atol=1e-10)
+    with pytest.raises(ValueError, match="at most 2048 features: use fit for 3000"):
+        SigmaPCA(4).partial_fit(X)

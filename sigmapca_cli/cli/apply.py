@@ -1,5 +1,6 @@
 """`transform`, `reconstruct` and `export`: a run's solution applied to new arrays, or handed to other programs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def transform(
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.export import affine, solution_arrays
     from sigmapca_cli.sources.reading import new_source
+    from sigmapca_cli.sources.sparse import is_sparse
 
     refuse_existing(output, force)
     opened = open_run(run)
@@ -46,17 +48,13 @@ def transform(
         raise InputError(as_options(str(problem))) from None
     k = forward.shape[1]
     names = [f"component_{i + 1}" for i in range(k)] if opened.names else None
-    place = 0
-
-    def components(raw: Any) -> Any:
-        nonlocal place
-        y = ((raw if opened.clip is None else np.clip(raw, *opened.clip)) - mean) @ forward
-        if source.incomplete is not None:
-            y[source.incomplete[place : place + len(raw)]] = np.nan
-        place += len(raw)
-        return y
-
-    stream(source, output, Form(source.n, k, names, source.labels, source.sample_rate), components)
+    blocks = source.raw_projections(forward, mean @ forward)
+    if opened.clip is not None or not is_sparse(getattr(source, "X", None)):
+        # the mean first: far from zero, the difference of two products would lose digits
+        clip = opened.clip
+        raws = source.raw_blocks(ROWS)
+        blocks = (((raw if clip is None else np.clip(raw, *clip)) - mean) @ forward for raw in raws)
+    stream(blocks, source.incomplete, output, Form(source.n, k, names, source.labels, source.sample_rate))
     if source.incomplete is not None:
         print(f"  {int(source.incomplete.sum())} rows with missing values have nan")
 
@@ -83,7 +81,8 @@ def reconstruct(
         raise InputError(as_options(str(problem))) from None
     if source.p != len(back):
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(back)}")
-    stream(source, output, Form(source.n, len(mean), opened.names, source.labels), lambda y: y @ back + mean)
+    blocks = (y @ back + mean for y in source.raw_blocks(ROWS))
+    stream(blocks, None, output, Form(source.n, len(mean), opened.names, source.labels))
 
 
 def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dict[str, Any]:
@@ -94,14 +93,17 @@ def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dic
     return {**data_keys(keys or []), **options}
 
 
-def stream(source: Any, output: str, form: Any, function: Any) -> None:
-    """Map the rows block by block; the output is written aside and moved into place."""
+def stream(blocks: Iterable[Any], incomplete: Any, output: str, form: Any) -> None:
+    """Write blocks of rows; those marked in `incomplete` (n,) become nan. Written aside and moved into place."""
     from sigmapca_cli.cli.outputs import writer
 
-    target = Path(output)
+    target, place = Path(output), 0
     with writer(target, form) as write:
-        for block in source.raw_blocks(ROWS):
-            write(function(block))
+        for block in blocks:
+            if incomplete is not None:
+                block[incomplete[place : place + len(block)]] = float("nan")
+            place += len(block)
+            write(block)
     print(f"{target}: {form.n} × {form.k}")
 
 

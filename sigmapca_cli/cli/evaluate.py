@@ -157,10 +157,18 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     import numpy as np
 
     from sigmapca_cli.sources.base import Standardisation
+    from sigmapca_cli.sources.implicit import WIDE
     from sigmapca_cli.sources.memory import MemorySource, PlacedSource
+    from sigmapca_cli.sources.sparse import is_sparse
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale
+    if (
+        run.clip is None
+        and run.whitening is None
+        and (source.p > WIDE or is_sparse(getattr(source, "X", None)))
+    ):
+        return source.placed(source.mean if centred else mean, scale)
     low, high = (-np.inf, np.inf) if run.clip is None else run.clip
     x = np.concatenate(
         [((np.clip(raw, low, high) - mean) / scale).astype(np.float32) for raw in source.raw_blocks()]

@@ -20,6 +20,7 @@ from sigmapca_cli.runner import checkpoints, choose
 from sigmapca_cli.runner.contracts import Facts
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.following import followed
+from sigmapca_cli.runner.footprint import check_memory
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
@@ -241,6 +242,8 @@ def check_size(cfg: Config, source: Source) -> None:
         check_k(cfg.k, source.n, source.p, min(source.n, source.p))
     if source.constant_features == source.p:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
+    if isinstance(cfg.k, int):
+        check_memory(cfg, source)
     cfg.k = count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)
     if axes.rank == 0:

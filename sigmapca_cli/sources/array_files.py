@@ -14,6 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.column_files import read_feather, read_parquet
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.hdf5 import pick, read_hdf5
+from sigmapca_cli.sources.sparse import from_archive
 from sigmapca_cli.sources.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.sources.text import read_text
 from sigmapca_cli.untrusted_files import damaged, need_memory
@@ -45,7 +46,7 @@ def read_npz(path: Path, cfg: DataConfig) -> Table:
         _refuse_workbook(path, archive.zip.namelist())
         sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.zip.infolist()}
         if {"format", "shape", "data"} <= set(archive.files):
-            return Table(_sparse(path, archive["shape"]))
+            return Table(from_archive(path, archive))
         name = pick(path, _matrices(archive) if cfg.key is None else list(archive.files), cfg.key, "key")
         need_memory(sizes[name], path, "save it as .npy or .h5, which are read from disk")
         found = archive[name]
@@ -86,15 +87,6 @@ def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
     return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in fitting[0].tolist()]
 
 
-def _sparse(path: Path, shape: Any) -> NDArray:
-    """Return the matrix of scipy.sparse.save_npz as a dense array."""
-    from scipy import sparse
-
-    advice = "it is sparse, and PCA needs the dense matrix: save a part of it"
-    need_memory(float(np.prod(np.asarray(shape, dtype=float))) * 8, path, advice)
-    return sparse.load_npz(path).toarray()
-
-
 def _refuse_workbook(path: Path, members: list[str]) -> None:
     """Raise InputError for a spreadsheet, which is a zip archive too."""
     if any(name.startswith("xl/") for name in members) or "mimetype" in members:
@@ -121,10 +113,8 @@ def read_mat(path: Path, cfg: DataConfig) -> Table:
     if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
         names = wide  # in MATLAB numbers and vectors are matrices too
     value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
-    if hasattr(value, "toarray"):
-        need_memory(np.prod(value.shape) * 8.0, path, "it is sparse: save a part of it")
-        value = value.toarray()
-    matrix = np.asarray(value)
+    # MATLAB stores sparse matrices by columns.
+    matrix: Any = value.astype(np.float64).tocsr() if hasattr(value, "toarray") else np.asarray(value)
     width = matrix.shape[1] if matrix.ndim == 2 else -1
     return Table(matrix, _beside(cells, width) if cfg.recognise else None)
 

@@ -17,6 +17,7 @@ from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
+from sigmapca_cli.sources.sparse import SparseSource, is_sparse
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.sources.table import Table
 from sigmapca_cli.untrusted_files import damaged
@@ -60,12 +61,15 @@ def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
     return lambda start, stop: np.asarray(data[start:stop])
 
 
-def usable(data: Any, transpose: bool, columns: Index | None = None) -> NDArray | RowFile:
+def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
     """Return the matrix in a form whose rows are fast to gather: in memory, or row by row in a file.
 
     Small data are read into memory. Large data stay in their file if each row is contiguous; otherwise (Fortran
     order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
     """
+    if is_sparse(data):
+        data = data.T.tocsr() if transpose else data
+        return data if columns is None else data[:, columns].tocsr()
     if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
         whole = np.asarray(data[...])
         whole = whole.T if transpose else whole
@@ -214,8 +218,20 @@ def build(cfg: DataConfig) -> Source:
     )
 
 
-def table_source(table: Table, cfg: DataConfig, where: str) -> ArraySource:
+def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
+    """Return a sparse table as a source; its zeros are values. Raise InputError for settings that would fill it."""
+    if cfg.clip:
+        raise InputError(f"{where} is sparse, and data.clip would fill it: drop it, or use solver.clip")
+    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
+    source = SparseSource("array", table.data, where, options, cfg.half, in_table(table, None), least)
+    source.names = None if table.names is None else tuple(table.names)
+    return source
+
+
+def table_source(table: Table, cfg: DataConfig, where: str) -> Source:
     """Return a table as a source, after missing values and outliers are treated; names are kept."""
+    if is_sparse(table.data):
+        return sparse_source(table, cfg, where)
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
         logger.warning("%s", note)

@@ -105,9 +105,8 @@ class Source(SecondMoments):
     whitening: Array | None = None
     hash: str
 
-    row_words: Callable[[int], str] = (
-        "row {}".format
-    )  # what a row is called in its file: its line, or its number
+    # what a row is called in its file: its line, or its number
+    row_words: Callable[[int], str] = "row {}".format
 
     @abstractmethod
     def _gather(self, index: Index) -> NDArray:
@@ -233,9 +232,13 @@ class Source(SecondMoments):
 
     def projected(self, index: Index, B: NDArray) -> NDArray:
         """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k)."""
-        size = self._fitting(8192)
-        parts = np.array_split(index, max(1, -(-len(index) // size)))
+        parts = np.array_split(index, max(1, -(-len(index) // self._fitting(8192))))
         return np.concatenate([self.rows(part) @ B for part in parts])
+
+    def raw_projections(self, A: Array, shift: Array, size: int = 8192) -> Iterator[Array]:
+        """All rows in order before standardisation, mapped: raw @ A − shift (m, k), float64."""
+        for raw in self.raw_blocks(size):
+            yield raw @ A - shift
 
     def raw_blocks(self, size: int = 8192) -> Iterator[Array]:
         """All rows in order before standardisation, (m, p) float64 in the units of `mean` and `scale`."""
@@ -255,6 +258,15 @@ class Source(SecondMoments):
             return self
         other = copy.copy(self)
         other.mean = self._data_mean
+        other._prepare_apply()
+        return other
+
+    def placed(self, mean: Array, scale: Array) -> "Source":
+        """Return the same rows, not whitened, standardised with another mean and scale (p,); constants are kept."""
+        other = copy.copy(self)
+        other.mean, other.scale, other.whitening = mean, scale, None
+        other._constant = np.zeros_like(self._constant)
+        other._covariance = other._axes = other._leading = None
         other._prepare_apply()
         return other
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.sparse import from_group, is_group
 from sigmapca_cli.sources.table import Table, listed
 from sigmapca_cli.untrusted_files import as_text, damaged, need_memory, self_contained, stored
 
@@ -47,6 +48,10 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
     wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
+    place = "X" if wanted is None else wanted
+    if place in file and isinstance(file[place], h5py.Group) and is_group(file[place]):
+        matrix = from_group(path, file[place])
+        return Table(matrix, _genes(file, matrix.shape[1]) if cfg.recognise else None)
     matrices = [name for name in names if file[name].ndim == 2 and file[name].dtype.kind in "biufc"]
     tables = [name for name in names if file[name].ndim == 1 and file[name].dtype.names]
     if wanted is None and not matrices and not tables and cfg.recognise:
@@ -69,6 +74,15 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
         file.close()
         return Table(np.memmap(path, kind, "r", place, shape), columns, units)
     return Table(data, columns, units)
+
+
+def _genes(file: Any, width: int) -> list[str] | None:
+    """Return the names of the features of an h5ad file: the index of its group `var`."""
+    var = file.get("var")
+    key = as_text(var.attrs.get("_index", "_index")) if var is not None and hasattr(var, "attrs") else ""
+    if not key or key not in var or not hasattr(var[key], "dtype"):
+        return None
+    return _labels(stored(var[key])[...], width)
 
 
 class Decoded:

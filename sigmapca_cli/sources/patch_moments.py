@@ -103,7 +103,9 @@ def _rectangle_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array
     height, width = (side, side) if tiled else (H, W)
     products = height * patch * (width * C) ** 2
     rows, cols = (positions(length + 2 * pad, patch, stride) for length in (H, W))
-    if products * 8 > PRODUCT_LIMIT or products > len(images) * rows * cols * (patch * patch * C) ** 2:
+    # Tiles pay their products anew each; at wide strides that is more work, and far more memory, than the patches.
+    patches = TILE**2 if tiled else len(images) * rows * cols
+    if products * 8 > PRODUCT_LIMIT or products > patches * (patch * patch * C) ** 2:
         return _direct_sums(images, patch, stride, pad)
     if tiled:
         return _tiled_sums(images, patch, stride, pad)

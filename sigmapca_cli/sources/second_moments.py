@@ -174,6 +174,13 @@ class SecondMoments(ABC):
         x *= self._gain()
         return x
 
+    def centred_projections(self, W: Array) -> Iterator[Array]:
+        """All rows in order, centred, scaled and projected in float64: blocks x̄W (m, k)."""
+        yield from mapped(
+            lambda bounds: np.asarray(self._centred_rows(*bounds) @ W),
+            self._parts(self._product_rows(W.shape[1])),
+        )
+
     def _gram(self) -> Array:
         """Return x̄x̄ᵀ/n (n, n)."""
         parts = list(self._parts(max(GRAM_ENTRIES // self.p, 16)))

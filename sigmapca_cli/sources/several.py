@@ -4,6 +4,7 @@ import glob
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.repair import blocks
 from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.sparse import is_sparse
 from sigmapca_cli.sources.table import Table, listed
 
 PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")
@@ -59,6 +61,8 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
     first = tables[0]
     for table, path in zip(tables, paths, strict=True):
         _agree(first, table, paths[0], path)
+    if any(is_sparse(table.data) for table in tables):
+        return Table(all_sparse(tables, paths), first.names, first.units)
     rows = sum(len(table.data) for table in tables)
     dtype = np.result_type(*(table.data.dtype for table in tables))
     starts = np.cumsum([0, *(len(table.data) for table in tables)])
@@ -74,6 +78,16 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
                 scratch.write(int(start) + row, block)
     notes = list(dict.fromkeys(note for table in tables for note in table.notes[:4]))
     return Table(data, first.names, first.units, notes[:4])
+
+
+def all_sparse(tables: Sequence[Table], paths: Sequence[Path]) -> Any:
+    """Return the rows of sparse tables, one below the other. Raise InputError if one of them is not sparse."""
+    from scipy import sparse
+
+    for table, path in zip(tables, paths, strict=True):
+        if not is_sparse(table.data):
+            raise InputError(f"{path} is not sparse, but others of these files are: give files of one kind")
+    return sparse.vstack([table.data for table in tables], format="csr")
 
 
 def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:

@@ -5,19 +5,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from methods_helpers import composed
+from wide_helpers import solved
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.certify import cut_by
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
-from sigmapca_cli.runner import choose
-from sigmapca_cli.runner.lifecycle import check_size
 from sigmapca_cli.sources import second_moments
 from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.eigenpairs import lanczos
 from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.training import loop
 
 N, P, K = 150, 200, 5
 
@@ -107,20 +104,6 @@ def test_an_error_is_stored_and_shown(X, wide, monkeypatch):
     good = wide(X)
     good.leading_axes(3)
     assert good.approximate() is None
-
-
-def solved(source, *overrides):
-    cfg = composed(overrides[0], f"k={K}", "data=array", "data.path=x.npy", *overrides[1:])
-    cfg.device = "cpu"
-    method = choose.method_of(cfg)
-    check_size(cfg, source)
-    if isinstance(method, choose.SolvedMethod):
-        return method.solve(cfg, source)[0], cfg
-    from sigmapca_cli.runner import stochastic
-
-    trainer = stochastic.make_trainer(cfg, method, source, "cpu")
-    loop.train([trainer])
-    return stochastic.build_solution(trainer, source)[0], cfg
 
 
 WAYS = [

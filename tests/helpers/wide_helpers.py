@@ -1,0 +1,22 @@
+"""A run without its folder: a configuration and a source give a solution."""
+
+from methods_helpers import composed
+
+from sigmapca_cli.runner import choose
+from sigmapca_cli.runner.lifecycle import check_size
+from sigmapca_cli.training import loop
+
+
+def solved(source, *overrides, k=5):
+    """The solution of a model and overrides on a source, and the configuration, in this process."""
+    cfg = composed(overrides[0], f"k={k}", "data=array", "data.path=x.npy", *overrides[1:])
+    cfg.device = "cpu"
+    method = choose.method_of(cfg)
+    check_size(cfg, source)
+    if isinstance(method, choose.SolvedMethod):
+        return method.solve(cfg, source)[0], cfg
+    from sigmapca_cli.runner import stochastic
+
+    trainer = stochastic.make_trainer(cfg, method, source, "cpu")
+    loop.train([trainer])
+    return stochastic.build_solution(trainer, source)[0], cfg

@@ -1,0 +1,187 @@
+"""Sparse rows: equal to the dense ones to 1e-8, and never made dense."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+from wide_helpers import solved
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.evaluate import evaluate_solution
+from sigmapca_cli.sources import build, second_moments
+from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.sparse import SparseSource
+
+N, P, K = 300, 60, 3
+PLAIN = Standardisation("none")
+
+
+def made(n=N, p=P, seed=0):
+    """Counts that three hidden kinds of rows share, a constant column and an empty one."""
+    random = np.random.default_rng(seed)
+    rates = random.pareto(1.5, size=(3, p)) / 8
+    X = random.poisson(rates[random.integers(0, 3, n)] * random.exponential(2, (n, 1))).astype(np.float64)
+    X[:, 5], X[:, 6] = 2.0, 0.0
+    return sparse.csr_matrix(X)
+
+
+DENSE = made().toarray()
+
+
+@pytest.fixture(scope="module")
+def X():
+    return made()
+
+
+@pytest.fixture
+def never_dense(monkeypatch):
+    """Fail where more than a block of a sparse matrix is written out."""
+    toarray = sparse.csr_matrix.toarray
+
+    def small_only(self, *args, **kwargs):
+        assert self.shape[0] <= 64 or self.shape[0] == self.shape[1], f"{self.shape} made dense"
+        return toarray(self, *args, **kwargs)
+
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", small_only)
+    monkeypatch.setattr(sparse.csr_matrix, "todense", small_only)
+    monkeypatch.setattr("sigmapca_cli.sources.sparse.DENSE_BLOCK", 64 * P)
+    monkeypatch.setattr("sigmapca_cli.training.batches.BLOCK_ROWS", 64)
+
+
+@pytest.mark.parametrize("standardise", ["none", "feature"])
+@pytest.mark.parametrize("implicit", [False, True])
+def test_everything_equals_dense_rows(X, never_dense, monkeypatch, standardise, implicit):
+    options = Standardisation(standardise)
+    dense = MemorySource("array", DENSE, options)
+    found = SparseSource("array", X, "X", options)
+    if implicit:
+        monkeypatch.setattr(second_moments, "WIDE", 10)
+        monkeypatch.setattr(second_moments, "GRAM_ROWS", 10)
+        found.covariance()
+        monkeypatch.setattr(second_moments, "WIDE", 2048)
+    np.testing.assert_allclose(found.mean, dense.mean, rtol=1e-12)
+    np.testing.assert_allclose(found.scale, dense.scale, rtol=1e-12)
+    assert found.constant_features == dense.constant_features == 2
+    C, W = dense.covariance()[1], np.random.default_rng(1).standard_normal((P, K))
+    np.testing.assert_allclose(found.covariance()[1] @ W, C @ W, rtol=1e-9, atol=1e-9)
+    one, other = dense.leading_axes(K), found.leading_axes(K)
+    np.testing.assert_allclose(other.values[:K], one.values[:K], rtol=1e-8)
+    index = np.array([5, 0, 17, 17])
+    np.testing.assert_allclose(found.rows(index), dense.rows(index), rtol=1e-6, atol=1e-6)
+    for function in ("projections", "projected"):
+        argument = () if function == "projections" else (np.arange(N),)
+        parts = [getattr(s, function)(*argument, W) for s in (found, dense)]
+        a, b = (np.concatenate(list(p)) if function == "projections" else p for p in parts)
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    np.testing.assert_allclose(
+        np.concatenate(list(found.raw_projections(W, dense.mean @ W))),
+        np.concatenate(list(dense.raw_projections(W, dense.mean @ W))),
+        atol=1e-9,
+    )
+
+
+def test_few_rows_of_many_features(monkeypatch):
+    X = made(n=40, p=300)
+    monkeypatch.setattr(second_moments, "WIDE", 10)
+    found = SparseSource("array", X, "X", PLAIN).leading_axes(K)  # by the Gram matrix
+    dense = MemorySource("array", X.toarray(), PLAIN).leading_axes(K)
+    np.testing.assert_allclose(found.values, dense.values, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(np.abs(np.sum(found.up_to(K) * dense.up_to(K), axis=0)), 1, atol=1e-8)
+
+
+WAYS = [
+    ("pca_svd",),
+    ("fastica",),
+    ("nlpca", "solver=newton"),
+    ("nlpca", "solver=moments"),
+    ("nlpca", "steps=20", "batch_size=32"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_every_way_to_a_solution(X, never_dense, way):
+    dense, found = MemorySource("array", DENSE, PLAIN), SparseSource("array", X, "X", PLAIN)
+    one, other = solved(dense, *way, k=K)[0], solved(found, *way, k=K)[0]
+    np.testing.assert_allclose(other.sigma, one.sigma, rtol=1e-4)
+    # Adam enlarges the rounding of a feature without variance.
+    np.testing.assert_allclose(other.W, one.W, atol=1e-2 if "steps=20" in way else 1e-5)
+    first, second = (evaluate_solution(one.W, one.sigma, one.encoder, s) for s in (dense, found))
+    for name in ("explained_variance", "reconstruction_error", "kurtosis", "negentropy", "total_variance"):
+        np.testing.assert_allclose(second[name], first[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_the_variance_of_a_large_constant_keeps_its_digits():
+    random = np.random.default_rng(0)
+    X = np.where(random.random((500, 4)) < 0.3, random.standard_normal((500, 4)), 0.0)
+    X[:, 0] = 1e6 + random.standard_normal(500)
+    found = SparseSource("array", sparse.csr_matrix(X), "X", PLAIN).covariance()[1]
+    np.testing.assert_allclose(found, np.cov(X.T, bias=True), rtol=1e-6, atol=1e-9)
+
+
+def config(path, **options):
+    path = path if isinstance(path, list) else str(path)
+    return DataConfig(name="array", path=path, **options)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("half", ["all", "odd"])
+def test_archives_of_scipy(tmp_path, X, kind, half):
+    sparse.save_npz(tmp_path / "X.npz", X.asformat(kind))
+    source = build(config(tmp_path / "X.npz", half=half))
+    assert isinstance(source, SparseSource)
+    part = DENSE[1::2] if half == "odd" else DENSE
+    np.testing.assert_allclose(source.raw_rows(np.arange(len(part))), part)
+    again = build(config(tmp_path / "X.npz", half=half))
+    assert source.hash == again.hash
+
+
+def h5ad(path, X, kind="csr", **changes):
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", X.shape
+        Y = X.asformat(kind)
+        for name in ("data", "indices", "indptr"):
+            group[name] = changes.get(name, getattr(Y, name))
+        var = file.create_group("var")
+        var.attrs["_index"] = "gene"
+        var["gene"] = [f"g{i}".encode() for i in range(X.shape[1])]
+        file["obsm"] = np.zeros((X.shape[0], 2))  # an embedding beside it
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_groups_of_anndata(tmp_path, X, kind):
+    source = build(config(h5ad(tmp_path / "X.h5ad", X, kind)))
+    np.testing.assert_allclose(source.raw_rows(np.arange(N)), DENSE)
+    assert source.names[:2] == ("g0", "g1")
+    few = build(config(tmp_path / "X.h5ad", columns=["g3", "g1"]))
+    np.testing.assert_allclose(few.raw_rows(np.arange(N)), DENSE[:, [3, 1]])
+
+
+def test_what_does_not_fit_is_refused(tmp_path, X):
+    wrong = {
+        "indices": np.where(np.arange(X.nnz) == 7, P + 3, X.indices),
+        "indptr": np.r_[X.indptr[:-1], X.nnz + 9],
+        "data": X.data[:-1],
+    }
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=r"is damaged: (its arrays|it has columns outside 0 … 59)"):
+            build(config(h5ad(tmp_path / f"{name}.h5ad", X, **{name: value})))
+    Y = X.copy()
+    Y.data[3] = np.nan
+    sparse.save_npz(tmp_path / "nan.npz", Y)
+    row, column = int(np.searchsorted(Y.indptr, 3, side="right")) - 1, int(Y.indices[3])
+    with pytest.raises(
+        InputError, match=rf"NaN at row {row}, column {column}, counted from 0: remove or replace it"
+    ):
+        build(config(tmp_path / "nan.npz"))
+    sparse.save_npz(tmp_path / "X.npz", X)
+    with pytest.raises(InputError, match=r"is sparse, and data\.clip would fill it"):
+        build(config(tmp_path / "X.npz", clip=0.01))
+    np.save(tmp_path / "dense.npy", DENSE)
+    with pytest.raises(InputError, match=r"dense\.npy is not sparse"):
+        build(config([str(tmp_path / "X.npz"), str(tmp_path / "dense.npy")]))
+    both = build(config([str(tmp_path / "X.npz"), str(tmp_path / "X.npz")]))
+    assert both.n == 2 * N
