@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
@@ -138,12 +139,11 @@ class ArraySource(Source):
         return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
-        start = 0
-        for block in self._raw_blocks(size):
+        for start, stop in shares.own_blocks(self.n, size):
+            block = self._gather_slice(start, stop)
             if block.dtype.kind == "f" and not np.isfinite(block).all():
                 self._refuse_nonfinite(start, size)
             yield block
-            start += len(block)
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
         """Raise InputError with the place of the first NaN or infinity and the number of all."""
@@ -173,7 +173,7 @@ class ArraySource(Source):
             self._moments = streamed_moments(blocks, diagonal=not together)
         m = self._moments
         if not diagonal and m.second.ndim == 1:
-            return streamed_moments(self._raw_blocks(self._block_size()))
+            return streamed_moments(self._moment_blocks(self._block_size()))
         second = m.second.diagonal().copy() if diagonal and m.second.ndim == 2 else m.second
         return Moments(m.n, m.mean, second)
 
