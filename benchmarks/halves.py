@@ -1,6 +1,6 @@
 """Do disjoint halves of the images give the same filters, and if not, is it the data or the route of the solver?
 
-    python benchmarks/halves.py [natural|cifar10|planted] [k ...] [a=2,4,inf] [starts=7]
+    python benchmarks/halves.py [natural|cifar10|planted] [k ...] [a=2,4,inf] [starts=7] [store=FILE.json]
 
 Mean matched |cos| between the filters from even and from odd images; cifar10: the first 500 training images (folder in
 SIGMAPCA_DATA, default data/). `span`: mean cosine of the principal angles between the two PCA subspaces, which no
@@ -8,11 +8,13 @@ method inside them can exceed by much. The Newton solver starts at PCA, at its o
 solver=moments, and (odd half only) at the answer of the even half, taken into the subspace of the odd one. A cross: not
 converged. Seconds are those of both halves, beyond reading and projecting. starts=N adds the solution of largest J from
 N starts, with the number of different solutions in the even and the odd half, and how far they are apart. planted: rows
-with known directions (k must be a multiple of 4), and the default `data=planted` has 64 features.
+with known directions, four groups of equal variance in 2k features. store: put the numbers into a file, such as
+docs/results/halves.json, from which the pages are made (`sigmapca reproduce --write-docs`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +40,7 @@ ANCHOR = 10.0
 Array = np.ndarray
 Half = tuple[Array, Array]  # P (p, k), Y (n, k)
 Answer = NewtonResult | Maximum
+Row = dict[str, Any]
 
 
 def given(name: str, k: int) -> dict[str, Any]:
@@ -56,13 +59,22 @@ def load(name: str, k: int) -> list[Half]:
     return found
 
 
-def same(halves: list[Half], answers: list[Answer], seconds: float | None = None) -> str:
+def same(halves: list[Half], answers: list[Answer], seconds: float | None = None) -> Row:
     """Agreement of two answers, with their iterations."""
     W, V = (P @ answer.R for (P, _), answer in zip(halves, answers, strict=True))
-    mark = "" if all(answer.converged for answer in answers) else "×"
-    said = ", ".join(str(answer.iterations) for answer in answers)
-    took = "" if seconds is None else f"; {seconds:.1f} s"
-    return f"{agreement(W, V).mean:.4f}{mark} ({said}{took})"
+    found: Row = {"agreement": round(agreement(W, V).mean, 4)}
+    found["converged"] = all(answer.converged for answer in answers)
+    found["iterations"] = [answer.iterations for answer in answers]
+    return found if seconds is None else {**found, "seconds": round(seconds, 1)}
+
+
+def text(row: Row) -> str:
+    """Return a row as it is printed."""
+    said = ", ".join(str(count) for count in row["iterations"])
+    took = f"; {row['seconds']} s" if "seconds" in row else ""
+    apart = ", ".join(f"{value:.3f}" for value in row.get("apart", []))
+    more = f"; {row['solutions']} solutions, {apart}" if apart else ""
+    return f"{row['agreement']:.4f}{'' if row['converged'] else '×'} ({said}{took}){more}"
 
 
 def lica(half: Half) -> Array:
@@ -113,66 +125,84 @@ def trained(name: str, k: int) -> float:
     return agreement(*filters).mean
 
 
-def table(name: str, k: int, scales: tuple[float, ...], starts: int) -> None:
-    """Print the rows of one k."""
+def table(name: str, k: int, scales: tuple[float, ...], starts: int) -> dict[str, Any]:
+    """Print and return the rows of one k."""
     halves = load(name, k)
-    (P, _), (Q, Z) = halves
+    (P, _), (Q, _) = halves
     span = np.linalg.svd(P.T @ Q, compute_uv=False)
-    ica = agreement(*(lica(half) for half in halves)).mean
-    peer = agreement(*(fastica(half) for half in halves)).mean
-    other = agreement(*(picard(half) for half in halves)).mean
+    found: dict[str, Any] = {
+        "linear PCA": agreement(P, Q).mean,
+        "linear ICA": agreement(*(lica(half) for half in halves)).mean,
+        "FastICA": agreement(*(fastica(half) for half in halves)).mean,
+        "picard": agreement(*(picard(half) for half in halves)).mean,
+        "stochastic": trained(name, k),
+        "span": float(span.mean()),
+        "least cosine": float(span[-1]),
+    }
+    found = {method: round(value, 4) for method, value in found.items()}
     print(
-        f"{name}, k = {k}: linear PCA {agreement(P, Q).mean:.3f}, linear ICA {ica:.3f}, FastICA {peer:.3f}, "
-        f"picard {other:.3f}; stochastic training, a = 4, {trained(name, k):.3f}; span {span.mean():.4f} (least cosine "
-        f"{span[-1]:.2f})",
+        f"{name}, k = {k}: " + ", ".join(f"{method} {value:.4f}" for method, value in found.items()),
         flush=True,
     )
-    top: list[Maximum] = []
+    found["moments"], top = {}, []
     for lam in LAMS:
         start = time.perf_counter()
-        found = [maximise(Y, lam) for _, Y in halves]
-        print(f"moments, lam = {lam:.3g}: {same(halves, found, time.perf_counter() - start)}", flush=True)
-        top = found if lam == 0.1 else top
-    if not scales:
-        return
-    anchors = [solve(Y, a=ANCHOR) for _, Y in halves]
-    print(f"a = 10 from PCA: {same(halves, anchors)}")
+        climbed = [maximise(Y, lam) for _, Y in halves]
+        found["moments"][f"{lam:.3g}"] = row = same(halves, climbed, time.perf_counter() - start)
+        print(f"moments, lam = {lam:.3g}: {text(row)}", flush=True)
+        top = climbed if lam == 0.1 else top
+    anchors = [solve(Y, a=ANCHOR) for _, Y in halves] if scales else []
     print(
-        "a | from PCA (iterations; seconds) | from a = 10 | from moments, lam = 0.1 | odd half from the even one's"
+        "a | "
+        + " | ".join(("from PCA", "from a = 10", "from moments", "odd half from the even one's", "of starts"))
     )
+    found["newton"] = {}
     for a in scales:
-        start = time.perf_counter()
-        own = [solve(Y, a=a) for _, Y in halves]
-        seconds = time.perf_counter() - start
-        later = [solve(Y, a=a, start=first.R) for (_, Y), first in zip(halves, anchors, strict=True)]
-        climbed = [solve(Y, a=a, start=first.R) for (_, Y), first in zip(halves, top, strict=True)]
-        moved = solve(Z, a=a, start=nearest_rotation(Q, P @ own[0].R))
-        print(
-            f"{a:g} | {same(halves, own, seconds)} | {same(halves, later)} | {same(halves, climbed)} | "
-            f"{same(halves, [own[0], moved])}{several(halves, a, starts)}",
-            flush=True,
+        found["newton"][f"{a:g}"] = rows = newton(halves, a, anchors, top, starts)
+        print(f"{a:g} | " + " | ".join(text(row) for row in rows.values()), flush=True)
+    return found
+
+
+def newton(
+    halves: list[Half], a: float, anchors: list[NewtonResult], top: list[Maximum], starts: int
+) -> dict[str, Row]:
+    """Agreement of the solutions at one a, from every start."""
+    (P, _), (Q, Z) = halves
+    start = time.perf_counter()
+    own = [solve(Y, a=a) for _, Y in halves]
+    rows = {"PCA": same(halves, own, time.perf_counter() - start)}
+    for name, firsts in (("a = 10", anchors), ("moments", top)):
+        rows[name] = same(
+            halves, [solve(Y, a=a, start=first.R) for (_, Y), first in zip(halves, firsts, strict=True)]
         )
-
-
-def several(halves: list[Half], a: float, starts: int) -> str:
-    """Agreement of the solutions of largest J, the number of solutions, and the least mean |cos| between them."""
-    if starts < 2:
-        return ""
-    found = [solve_from(Y, starts, a=a) for _, Y in halves]
-    counts = ", ".join(str(one.solutions) for one in found)
-    apart = ", ".join(f"{one.farthest:.3f}" for one in found)
-    return f" | {same(halves, [one.result for one in found])}; {counts} solutions; {apart}"
+    moved = solve(Z, a=a, start=nearest_rotation(Q, P @ own[0].R))
+    rows["other half"] = same(halves, [own[0], moved])
+    if starts > 1:
+        found = [solve_from(Y, starts, a=a) for _, Y in halves]
+        rows["starts"] = {
+            **same(halves, [one.result for one in found]),
+            "solutions": [one.solutions for one in found],
+            "apart": [round(one.farthest, 3) for one in found],
+        }
+    return rows
 
 
 def main() -> None:
     """Every k named, or 32."""
-    words = sys.argv[1:]
-    named = [word[2:] for word in words if word.startswith("a=")]
-    scales = tuple(float(text) for word in named for text in word.split(",") if text) if named else SCALES
-    starts = next((int(word[7:]) for word in words if word.startswith("starts=")), 1)
-    plain = [word for word in words if not word.startswith(("a=", "starts="))]
-    for k in [int(text) for text in plain[1:]] or [32]:
-        table(plain[0] if plain else "natural", k, scales, starts)
+    words = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+    scales = tuple(float(text) for text in words["a"].split(",") if text) if "a" in words else SCALES
+    name, *sizes = [word for word in sys.argv[1:] if "=" not in word] or ["natural"]
+    for k in [int(size) for size in sizes] or [32]:
+        found = table(name, k, scales, int(words.get("starts", 1)))
+        if "store" in words:
+            keep(Path(words["store"]), f"{name} {k}", found)
+
+
+def keep(path: Path, name: str, found: dict[str, Any]) -> None:
+    """Put one table into a file of docs/results."""
+    stored = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    stored[name] = found
+    path.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
