@@ -168,6 +168,5 @@ def solve(
 def how_to_repeat(folder: Path) -> str:
     """Return how the run is made again: it keeps no checkpoint, because it takes few passes over the rows."""
     return (
-        f"this solver keeps no checkpoint; the same command again, or sigmapca train --resume {shortened(folder)}, "
-        "starts from the beginning"
+        f"a solver keeps no checkpoint; sigmapca train --resume {shortened(folder)} starts from the beginning"
     )
