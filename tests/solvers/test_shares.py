@@ -15,7 +15,9 @@ from sigmapca_cli.processes import blas
 from sigmapca_cli.runner.shared import check_shares
 from sigmapca_cli.solvers import newton, polish, projected
 from sigmapca_cli.solvers.clip import quantile_of
+from sigmapca_cli.solvers.maximum import maximise
 from sigmapca_cli.solvers.moments_fit import moments_fit
+from sigmapca_cli.solvers.path import chosen_lam
 from sigmapca_cli.solvers.projected import lica_fit, newton_fit
 from sigmapca_cli.sources.arrays import ArraySource
 from sigmapca_cli.sources.base import Standardisation
@@ -64,7 +66,6 @@ METHODS = {
     "newton clip": lambda source: newton_fit(source, K, a=4.0, clip=0.99),
     "lica": lambda source: lica_fit(source, K),
     "moments": lambda source: moments_fit(source, K),
-    "lam=auto": lambda source: moments_fit(source, K, "auto"),
     "whitened": lambda source: moments_fit(source, K, whiten=True, starts=2),
 }
 
@@ -89,7 +90,7 @@ def test_shares_have_the_answer_of_all_rows(stages, method):
         source = OnDisk(X)
         solution, facts = METHODS[method](source)
         found = evaluate_solution(solution.W, solution.sigma, solution.encoder, source)
-        return source.hash, solution, facts, found
+        return source.hash, solution, {**facts, **solution.extra}, found
 
     with blas(1):
         one_hash, one, facts, found = work()
@@ -106,8 +107,6 @@ def test_streamed_cumulants_and_polish_agree_to_the_rounding_of_float32(stages):
         source = OnDisk(X)
         polished = newton_fit(source, K, a=4.0, polish=True)[0].W
         Y = projected.project(source, K)[1]
-        from sigmapca_cli.solvers.maximum import maximise
-
         return polished, maximise(Y, tensor=1).R
 
     with blas(1):
@@ -115,6 +114,17 @@ def test_streamed_cumulants_and_polish_agree_to_the_rounding_of_float32(stages):
     for found in on_ranks(WORLD, work):
         assert np.abs(found[0] - one[0]).max() < 1e-4
         assert np.abs(found[1] - one[1]).max() < 1e-6
+
+
+def test_the_halves_that_choose_lam_are_those_of_one_process(stages):
+    def work(rank: int | None = None):
+        return chosen_lam(projected.project(OnDisk(X), K)[1])
+
+    with blas(1):
+        lam, agreement = work()
+    assert agreement < 0.9999  # another choice of halves would change it
+    for its_lam, its_agreement in on_ranks(WORLD, work):
+        assert its_lam == lam and its_agreement == pytest.approx(agreement, abs=1e-9)
 
 
 def test_many_features_and_few_rows(monkeypatch):
@@ -183,6 +193,17 @@ def test_outliers_are_found_wherever_they_are():
     assert one.rows == [N - 5]
     for found in on_ranks(WORLD, lambda rank: owners_of(OnDisk(spoilt))):
         assert found[0].rows == one.rows and found[0].share == pytest.approx(one.share)
+
+
+def test_the_row_that_carries_a_component_is_named_by_its_number_in_the_file():
+    spoilt = X.copy()
+    spoilt[N - 5] += 200 * np.linalg.svd(X - X.mean(0), full_matrices=False)[2][1]
+
+    def work(rank: int | None = None):
+        return maximise(projected.project(OnDisk(spoilt), K)[1]).notes
+
+    assert any(f"row {N - 4} makes up" in note for note in work())
+    assert on_ranks(WORLD, work) == [work()] * WORLD
 
 
 def test_quantiles_of_shares():
