@@ -204,8 +204,12 @@ def build(cfg: DataConfig) -> Source:
         )
     paths = files_of(cfg.path)
     if len(paths) == 1 and is_hdf5(paths[0]):
-        from sigmapca_cli.sources import prepared
+        from sigmapca_cli.sources import moments, prepared
 
+        if moments.is_moments(paths[0]):
+            raise InputError(
+                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={paths[0]}"
+            )
         if prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
     table = read_files(paths, cfg)

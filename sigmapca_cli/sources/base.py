@@ -100,6 +100,7 @@ class Source(SecondMoments):
     clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
     warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0
+    has_rows: bool = True  # False: only moments are known
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
@@ -130,6 +131,10 @@ class Source(SecondMoments):
         """Biased moments of the raw features (unit applied); streamed."""
         m = streamed_moments(self._moment_blocks(self._block_size()), diagonal)
         return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
+
+    def raw_moments(self) -> Moments:
+        """Return count, mean (p,) and biased covariance (p, p) of the rows before standardisation."""
+        return self._raw_moments(diagonal=False)
 
     def _block_size(self) -> int:
         """Rows a block: enough for a fast product, few enough that its float64 copy stays below 128 MB."""

@@ -72,7 +72,7 @@ def owned_components(
 
 def owners_of(source: Any) -> list[Owned]:
     """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long."""
-    if source.patch_shape is not None or source.n < LEAST_ROWS:
+    if source.patch_shape is not None or not source.has_rows or source.n < LEAST_ROWS:
         return []
     axes = source.leading_axes(1)
     values, E = axes.values, axes.vectors
