@@ -9,7 +9,7 @@ def add(app: typer.Typer) -> None:
 
 
 def partial(
-    file: str = typer.Argument(..., metavar="FILE", help="A part: any file that data=array reads."),
+    path: str = typer.Argument(..., metavar="FILE", help="A part: any file that data=array reads."),
     keys: list[str] = typer.Argument(None, metavar="data.KEY=VALUE...", help="How the file is read."),
     output: str = typer.Option(..., "--output", "-o", metavar="FILE", help="The file of the sums."),
 ) -> None:
@@ -30,6 +30,6 @@ def partial(
             raise InputError(
                 f"data.{key}: partial writes the sums of a file's rows as they are; give it to train data=moments"
             )
-    source = build(DataConfig(name="array", path=file, **options))
+    source = build(DataConfig(name="array", path=path, **options))
     write(source, Path(output))
     print(f"{output}: {source.n} rows of {source.p} features")
