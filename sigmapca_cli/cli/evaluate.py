@@ -22,19 +22,35 @@ def evaluate(
     as_csv: bool = typer.Option(False, "--csv", help="run,metric,component,value."),
 ) -> None:
     """Evaluate each run and print a table, JSON or CSV."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.processes import distributed_env
+
+    keys = [text for text in runs if text.startswith("data.")]
+    if keys and data is None:
+        raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
+    runs = [text for text in runs if text not in keys]
+    here = distributed_env()
+    if here is None:
+        rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
+    else:
+        from sigmapca_cli.runner.shared import sharing_rows
+
+        with sharing_rows(here) as ranks:
+            rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
+            if ranks.rank:
+                raise SystemExit(0)
+    print_all(rows, components, as_json, as_csv)
+
+
+def print_all(rows: dict[str, dict[str, Any]], components: bool, as_json: bool, as_csv: bool) -> None:
+    """Print the metrics of all runs as a table, JSON or CSV."""
     import json
     import textwrap
 
     import numpy as np
 
     from sigmapca_cli.cli.opening import tabulated
-    from sigmapca_cli.errors import InputError
 
-    keys = [text for text in runs if text.startswith("data.")]
-    if keys and data is None:
-        raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
-    runs = [text for text in runs if text not in keys]
-    rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
     if as_json:
         plain = {
             run: {k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()}
@@ -103,6 +119,7 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.runs.write import write_evaluation
+    from sigmapca_cli.shares import gathered, sharing
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.reading import new_source
     from sigmapca_cli.sources.stored import data_config
@@ -116,12 +133,17 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
         raise InputError(str(problem) if data is None else as_options(str(problem))) from None
     if source.p != run.filters.shape[0]:
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")
+    if len(set(gathered(source.hash))) > 1:
+        raise InputError(f"{run.folder}: the processes read different data; give all of them the same files")
     other = source if data is None else in_units_of(run, source)
     values = evaluate_solution(run.filters, run.sigma, run.encoder, other)
     found: dict[str, Any] = dict(values)
     if certificate:  # a question about the shape of a distribution, wherever it lies
         rows = source if data is None else in_units_of(run, source, centred=True)
         found["identifiability"] = certified(run, rows, values)
+    here = sharing()
+    if here is not None and here.rank:
+        return found  # rank 0 writes
     if data is None:
         write_evaluation(run.path, values)
     else:
@@ -156,6 +178,7 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
     import numpy as np
 
+    from sigmapca_cli.shares import shared
     from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.implicit import WIDE
     from sigmapca_cli.sources.memory import MemorySource, PlacedSource
@@ -170,9 +193,10 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     ):
         return source.placed(source.mean if centred else mean, scale)
     low, high = (-np.inf, np.inf) if run.clip is None else run.clip
-    x = np.concatenate(
-        [((np.clip(raw, low, high) - mean) / scale).astype(np.float32) for raw in source.raw_blocks()]
-    )
+    with shared(None):  # every rank holds all of these rows
+        x = np.concatenate(
+            [((np.clip(raw, low, high) - mean) / scale).astype(np.float32) for raw in source.raw_blocks()]
+        )
     if run.whitening is not None:
         x = x @ run.whitening.astype(np.float32)
     # Centred on themselves, rows that have moved away from the training data would cost no reconstruction.

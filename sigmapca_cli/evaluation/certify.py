@@ -20,6 +20,7 @@ from sigmapca_cli.evaluation.identifiability import (
 )
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
+from sigmapca_cli.shares import gathered, own_of, shared
 from sigmapca_cli.sources.spacing import evenly_spaced
 
 ELSEWHERE = "compare seeds instead: sigmapca stability"
@@ -40,10 +41,12 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     model = run.config.get("model", {})
     if problem := refusal(run, model):
         raise InputError(problem)
-    index = evenly_spaced(source.n, rows)
+    index = own_of(evenly_spaced(source.n, rows), source.n)
     W = np.asarray(run.filters, dtype=np.float64)
-    Y = source.projected(index, W)
-    return replace(certificate_of(run, model, Y, level), cut=cut_by(source, Y))
+    Y = np.concatenate(gathered(source.projected(index, W)))
+    cut = cut_by(source, Y)
+    with shared(None):  # every rank has all of these rows
+        return replace(certificate_of(run, model, Y, level), cut=cut)
 
 
 def cut_by(source: Any, Y: Array) -> Array:

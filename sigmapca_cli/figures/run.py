@@ -44,7 +44,9 @@ def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source
             written += save(figure, Path(folder) / name)
         elif what is not None:
             why = (
-                "it needs the data of the run" if name in WITH_DATA and source is None else "the run has none"
+                "it needs the rows of the run's data"
+                if name in WITH_DATA and not getattr(source, "has_rows", False)
+                else "the run has none"
             )
             raise InputError(f"{name} cannot be drawn for the run {run_title(run)}: {why}")
     return written
@@ -54,7 +56,8 @@ def draw(name: str, run: Any, source: Any) -> Figure | None:
     """Return a figure by its name; None if the run, or a run without its data, has nothing to draw there."""
     if name in FIGURES:
         return FIGURES[name](run)
-    return None if source is None else WITH_DATA[name](run, source)
+    without = source is None or not getattr(source, "has_rows", True)
+    return None if without else WITH_DATA[name](run, source)
 
 
 def certified(run: Any) -> bool:

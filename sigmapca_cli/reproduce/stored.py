@@ -33,7 +33,8 @@ QUOTED = (
     "sigma_first",
 )
 KINDS = (
-    "claim", "run", "held", "ours", "ordering", "mcc", "explained", "command", "halves", "results", "table"
+    "claim", "run", "held", "ours", "ordering", "mcc", "explained", "command", "agreement", "halves", "results",
+    "table",
 )  # fmt: skip
 PLACE = re.compile(r"\{\{(.+?)\}\}")
 
@@ -100,7 +101,8 @@ def render(template: str, results: dict[str, Any]) -> str:
     also. {{run WAY EXPERIMENT PANEL METRIC}}: the mean over the seeds. {{held WAY}}, {{ours WAY}}: how many claims
     held. {{ordering}}: the table of docs/results/ordering.json. {{mcc RUN}}, {{explained RUN}}, {{command RUN}}: of a
     run of docs/results/findings.json. {{halves DATA K | START}}: a row of docs/results/halves.json, the agreement from
-    this start at each a. {{table FILE | KEY …}}: a stored table with a head and rows. {{results FILE | KEY | KEY …}}:
+    this start at each a; {{agreement}}: the table of the other methods. {{table FILE | KEY …}}: a stored table with a
+    head and rows. {{results FILE | KEY | KEY …}}:
     anything else. Raises InputError for a place that no result fills.
     """
     return PLACE.sub(lambda match: fill(match.group(1).strip(), results), template)
@@ -127,6 +129,8 @@ def fill(words: str, results: dict[str, Any]) -> str:
             return str(results["findings"]["runs"][rest]["explained_variance"])
         if kind == "command":
             return str(results["findings"]["runs"][rest]["command"])
+        if kind == "agreement":
+            return agreement(results["halves"])
         if kind == "halves":
             return halves(results["halves"], *(part.strip() for part in rest.split(" | ")))
         if kind in ("results", "table"):
@@ -163,6 +167,24 @@ def ordering(stored: Stored) -> str:
         for name, row in stored["methods"].items()
     ]
     return document.table(["method", "Adam", "SGD"], rows)
+
+
+METHODS = ("linear PCA", "linear ICA", "FastICA", "picard", "stochastic")
+LAMS = ("0.03", "0.1", "0.333", "1")
+
+
+def agreement(stored: Stored) -> str:
+    """Return the table of docs/results/halves.json: the agreement of the halves by every method, and the span."""
+    rows = []
+    for name, found in sorted(stored.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1]))):
+        steps = [found["moments"][lam] for lam in LAMS]
+        cells = [f"{row['agreement']:.4f} ({row['iterations'][0]}, {row['iterations'][1]})" for row in steps]
+        data, k = name.split()
+        rows.append(
+            [f"{data}, k = {k}", *(f"{found[m]:.4f}" for m in METHODS), *cells, f"{found['span']:.4f}"]
+        )
+    head = ["", "linear PCA", "ICA, log cosh", "FastICA", "picard", "training, a = 4"]
+    return document.table([*head, "moments, λ = 0.03", "0.1", "1/3", "1", "span"], rows)
 
 
 def halves(stored: Stored, data: str, start: str) -> str:

@@ -129,8 +129,7 @@ def copy_into(group: State, values: State, device: torch.device) -> None:
 def run(job: Job, here: WorkerInfo) -> Path:
     """Train the run of a job as one of several ranks. Return on rank 0 only; the other ranks exit here.
 
-    Raise InputError for a method that one process solves at once, and for ranks with different configurations or data;
-    Stopped when a worker process has died.
+    Raise InputError for ranks with different configurations or data; Stopped when a worker process has died.
     """
     method = checked_method(job, here)
     with Guard() as guard:
@@ -146,14 +145,9 @@ def run(job: Job, here: WorkerInfo) -> Path:
 
 
 def checked_method(job: Job, here: WorkerInfo) -> Method:
-    """Return the method of a job. Raise InputError if it is solved at once: more processes gain nothing then."""
+    """Return the method of a job. Raise InputError if a batch has fewer rows than there are ranks."""
     cfg = job.cfg
     method = methods.build(cfg)
-    if method.kind == "direct" or cfg.solver.name != "stochastic":
-        what = f"model={cfg.model.name}" if method.kind == "direct" else f"solver={cfg.solver.name}"
-        raise InputError(
-            f"{what} is solved in one process, not in {here.world}: start it without torchrun or srun"
-        )
     if cfg.batch_size < here.world:
         raise InputError(f"batch_size={cfg.batch_size}: fewer rows than the {here.world} processes; raise it")
     return method

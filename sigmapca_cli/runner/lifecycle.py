@@ -55,6 +55,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         say(f"already finished: {shortened(existing)}")
         yield existing
         return
+    check_rows(cfg, source)
     check_size(cfg, source)
     choose.check_objective(cfg, source)
     folder, resuming = choose_folder(job, existing)
@@ -234,6 +235,15 @@ def choose_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
     if job.hydra_folder is not None:
         return claim_folder(job.hydra_folder), False
     return create_run_folder(cfg.outputs, cfg.model.name, job.hash), False
+
+
+def check_rows(cfg: Config, source: Source) -> None:
+    """Raise InputError if only sums over the rows are known, and the method needs rows."""
+    if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
+        from sigmapca_cli.sources.moments import NO_ROWS
+
+        what = f"solver={cfg.solver.name}" if cfg.model.kind != "direct" else f"model={cfg.model.name}"
+        raise InputError(f"{what}: {NO_ROWS}")
 
 
 def check_size(cfg: Config, source: Source) -> None:

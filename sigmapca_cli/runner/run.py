@@ -23,7 +23,10 @@ def run(job: Job) -> Path:
     """
     here = distributed_env()
     if here is not None:
-        from sigmapca_cli.runner import distributed
+        from sigmapca_cli.runner import distributed, shared
+
+        if shared.is_solved(job.cfg):
+            return shared.run(job, here)
 
         return distributed.run(job, here)
     with Guard() as guard:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers import contrast, steps
 from sigmapca_cli.solvers.fourth import Fourth, Point
 from sigmapca_cli.solvers.krylov import MatrixFreeJacobian
@@ -184,6 +185,7 @@ def climb(view: View, R: Array, lam: float, tol: float, limit: int, history: lis
 
     for count in range(min(limit, SWEEPS if isinstance(view, Fourth) else PAIRWISE)):
         R, widest = sweep_or_pairwise(view, R, lam)
+        R = R if isinstance(view, Fourth) else agreed(R)
         highest = max(highest, value(view, R, lam))
         note("sweep", widest)
         if widest < NEAR and count > 1:
@@ -203,7 +205,7 @@ def climb(view: View, R: Array, lam: float, tol: float, limit: int, history: lis
         found, highest, share = line_search(view, R, lam, theta, highest, both=direction is not None)
         if share == 0.0 and angle < SETTLING:
             found, share = settled_by_gradient(view, R, lam, theta, equations)
-        R = found
+        R = found if isinstance(view, Fourth) else agreed(found)
         note("newton" if direction is None else "escape", share * min(angle, LONGEST))
         if share == 0.0:
             return R, End(False, direction is not None, angle)

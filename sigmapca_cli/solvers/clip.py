@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.shares import added, gathered, own, sharing
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import Covariance, ImplicitCovariance
 from sigmapca_cli.sources.second_moments import axes_by_products
@@ -20,16 +21,16 @@ LARGEST = 1 << 23
 
 @dataclass(frozen=True)
 class Clipped:
-    """factor (n,) that multiplies each centred row; mean (p,) and covariance C (p, p) of the clipped rows."""
+    """factor (n,) that multiplies each centred row; mean (p,) and covariance C (p, p) of the clipped rows.
+
+    Where ranks hold shares of the rows, factor is that of this rank's rows, the first of which has number `first`.
+    """
 
     factor: Array
     mean: Array
     C: Covariance
-
-    @property
-    def count(self) -> int:
-        """Number of rows that are clipped, that is, whose factor is below 1."""
-        return int((self.factor < 1).sum())
+    count: int
+    first: int = 0
 
 
 def clipped(source: Source, quantile: float) -> Clipped:
@@ -42,19 +43,32 @@ def clipped(source: Source, quantile: float) -> Clipped:
     norm = np.concatenate(
         [np.sqrt(np.square(block - mean, dtype=np.float64).sum(1)) for block in source.blocks(BLOCK)]
     )
-    q = float(np.quantile(norm, quantile))
+    q = quantile_of(norm, quantile, source.n)
     factor = np.minimum(1.0, q / np.maximum(norm, np.finfo(np.float64).tiny))
-    drawn = np.flatnonzero(factor < 1)
+    first = own(source.n).start
+    drawn = first + np.flatnonzero(factor < 1)
+    count = sum(gathered(len(drawn)))
     if isinstance(C, ImplicitCovariance):
-        return Clipped(factor, *clipped_products(source, mean, C, factor, drawn))
+        return Clipped(factor, *clipped_products(source, mean, C, factor, drawn), count, first)
     shift, change = np.zeros(source.p), np.zeros_like(C)
     for part in np.array_split(drawn, max(1, -(-len(drawn) // BLOCK))):
-        u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
+        u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
         shift += ((f - 1) * u).sum(0)
         change += ((f * f - 1) * u).T @ u
+    shift, change = added((shift, change), patient=True)
     shift /= source.n
     C = C + change / source.n - np.outer(shift, shift)
-    return Clipped(factor, mean + shift, (C + C.T) / 2)
+    return Clipped(factor, mean + shift, (C + C.T) / 2, count, first)
+
+
+def quantile_of(norm: Array, quantile: float, n: int) -> float:
+    """Return the quantile of n norms, of which each rank has some; ranks exchange only those near and above it."""
+    if sharing() is None:
+        return float(np.quantile(norm, quantile))
+    position = quantile * (n - 1)
+    most = n - int(position)
+    top = np.sort(np.concatenate(gathered(np.sort(norm)[-most:])))[-most:]
+    return float(top[0] + (position - int(position)) * (top[min(1, most - 1)] - top[0]))
 
 
 def clipped_products(
@@ -62,18 +76,21 @@ def clipped_products(
 ) -> tuple[Array, ImplicitCovariance]:
     """Return mean′ and the products of C′, as `clipped` has them; the clipped rows are read again for each product."""
     parts = np.array_split(drawn, max(1, -(-len(drawn) * source.p // LARGEST)))
-    shift, diagonal = np.zeros(source.p), C.diagonal().copy()
+    first = own(source.n).start
+    shift, change = np.zeros(source.p), np.zeros(source.p)
     for part in parts:
-        u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
+        u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
         shift += ((f - 1) * u).sum(0) / source.n
-        diagonal += ((f * f - 1) * u * u).sum(0) / source.n
+        change += ((f * f - 1) * u * u).sum(0) / source.n
+    shift, change = added((shift, change), patient=True)
+    diagonal = C.diagonal() + change
 
     def product(W: Array) -> Array:
-        result = C @ W - np.outer(shift, shift @ W)
+        result = np.zeros(W.shape)
         for part in parts:
-            u, f = source.rows(part).astype(np.float64) - mean, factor[part, None]
+            u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
             result += u.T @ ((f * f - 1) * (u @ W)) / source.n
-        return result
+        return C @ W - np.outer(shift, shift @ W) + added((result,), patient=True)[0]
 
     diagonal -= shift**2
     return mean + shift, ImplicitCovariance(

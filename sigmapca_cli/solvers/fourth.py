@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.solvers.parallel import total
+from sigmapca_cli.solvers.parallel import means
 
 Array = np.ndarray
 
@@ -59,13 +59,13 @@ class Fourth:
         The columns are divided by their standard deviations first: fourth powers then fit into a float32, whatever
         the unit of the data.
         """
-        n, k = Y.shape
-        (C,) = total(lambda rows: (rows.T @ rows,), Y)
-        scale = np.sqrt(np.diag(C) / n)
+        k = Y.shape[1]
+        n, (C,) = means(lambda rows: (rows.T @ rows,), Y)
+        scale = np.sqrt(np.diag(C))
         inverse = (1 / scale).astype(Y.dtype)
-        sums = total(lambda rows: unique_products(rows * inverse), Y, max(ENTRIES // pairs_of(k), 64))
-        M = symmetric(sums, k) / n
-        return cls(C / n, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C / n), n)
+        _, sums = means(lambda rows: unique_products(rows * inverse), Y, max(ENTRIES // pairs_of(k), 64))
+        M = symmetric(tuple(sums), k)
+        return cls(C, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C), n)
 
     def diagonal(self, R: Array) -> Array:
         """Return cum(y_a, y_b, (YR)_j, (YR)_j), (P, k), with y_a, y_b columns of Y."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sigmapca_cli.processes import mapped
+from sigmapca_cli.shares import added, gathered, place
 from sigmapca_cli.solvers import contrast
 from sigmapca_cli.solvers.fourth import Point
 from sigmapca_cli.solvers.jacobian import pack
@@ -59,33 +60,40 @@ class Groups:
 
 def group_moments(Y: Array, point: Point) -> Groups:
     """Return the moments by group of y = YR, with R and σ of the point; one pass over the rows."""
-    sigma, n = point.sigma, len(Y)
+    sigma, (before, n) = point.sigma, place(Y)
     count = int(np.clip(n // 4, 2, GROUPS))
     edges = np.linspace(0, n, count + 1).astype(np.int64)
     M = np.ascontiguousarray(point.R / sigma, Y.dtype)
+    local = np.clip(edges - before, 0, len(Y))  # a group may lie in the shares of two ranks
 
     def part(bounds: tuple[int, int]) -> tuple[Array, ...]:
         z = (Y[bounds[0] : bounds[1]] @ M).astype(np.float64)
+        if not len(z):
+            z = np.zeros((1, len(sigma)))
         square = z * z
         top = square.argmax(0)
         power = square * square
         return (
-            z.T @ z / len(z),
-            z.T @ (square * z) / len(z),
-            square.T @ square / len(z),
-            z.mean(0),
+            z.T @ z,
+            z.T @ (square * z),
+            square.T @ square,
+            z.sum(0),
             z.T @ square,
             (square * z).sum(0),
             power.sum(0),
             np.square(power).sum(0),
-            top + bounds[0],
+            top + bounds[0] + before,
             np.sqrt(square.max(0)),
         )
 
-    found = list(zip(*mapped(part, itertools.pairwise(edges)), strict=True))
-    C, Q, B, mean = (np.stack(found[i]) for i in range(4))
-    T, third, fourth, eighth = (sum(found[i]) for i in range(4, 8))
-    number, size = np.stack(found[8]), np.stack(found[9])
+    found = list(zip(*mapped(part, itertools.pairwise(local)), strict=True))
+    by_group = [np.stack(found[i]) for i in range(4)]
+    over_all = [np.asarray(sum(found[i])) for i in range(4, 8)]
+    C, Q, B, mean, T, third, fourth, eighth = added((*by_group, *over_all))
+    size_of = np.diff(edges)[:, None]
+    C, Q, B, mean = C / size_of[:, None], Q / size_of[:, None], B / size_of[:, None], mean / size_of
+    extremes = gathered((np.stack(found[8]), np.stack(found[9])))
+    number, size = (np.concatenate(arrays) for arrays in zip(*extremes, strict=True))
     widest = size.argmax(0)
     return Groups(
         weight=np.diff(edges) / n,

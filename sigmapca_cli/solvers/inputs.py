@@ -6,7 +6,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.config import SCALED
-from sigmapca_cli.solvers.parallel import total
+from sigmapca_cli.solvers.parallel import count, mean_of, means
 from sigmapca_cli.sources.statistics import rank_of
 
 Array = np.ndarray
@@ -17,19 +17,19 @@ def checked_rows(Y: Array, k: int | None, solver: str = "newton") -> Array:
     if Y.ndim != 2 or Y.dtype not in (np.float32, np.float64):
         raise InputError(f"solver {solver} needs components as a float matrix (rows, k)")
     Y = Y[:, :k]
-    n, width = Y.shape
+    n, width = count(Y), Y.shape[1]
     if n <= width:
         raise InputError(f"solver {solver} needs more rows than components: {n} rows, k={width}; lower k")
     if n * width <= 1_000_000:
         Y = Y.astype(np.float64)  # costs little at this size, and is exact
-    centre = Y[: 1 << 12].mean(0, dtype=np.float64)
+    centre = mean_of(Y[: 1 << 12])
 
     def part(rows: Array) -> tuple[Array, ...]:
         moved = rows - centre
         return moved.sum(0), np.square(moved).sum(0)
 
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, square = (value / n for value in total(part, Y))
+        mean, square = means(part, Y)[1]
         std = np.sqrt(np.maximum(square - mean**2, 0))
     if not np.isfinite(std).all():
         raise InputError("the components contain NaN or infinite values; check the data")

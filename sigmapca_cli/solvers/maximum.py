@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.shares import agreed, sharing
 from sigmapca_cli.solvers import ascent, influence
 from sigmapca_cli.solvers.ascent import End, Step, View
 from sigmapca_cli.solvers.fourth import Fourth
 from sigmapca_cli.solvers.inputs import checked_rows, checked_start, in_order
 from sigmapca_cli.solvers.newton import LEVELS
+from sigmapca_cli.solvers.parallel import count, mean_of, means
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.streamed import Streamed
 
@@ -146,6 +148,7 @@ def maximise(
     rows, size = centred_and_scaled(Y)
     R = checked_start(start, rows.shape[1])
     history: list[Step] = []
+    n = count(rows)
     with on_threads(threads):
         view, *later = views(rows, tensor)
         rough = 1.0 if not later else 100.0
@@ -154,11 +157,10 @@ def maximise(
             own: list[Step] = []
             begin = R if number == 0 else random_rotation(len(R), number)
             ends.append((*ascent.climb(view, begin, lam, rough * tol, max_iter, own), own))
-        R, end, history = max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+        best = max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+        R, end, history = agreed(best)
         for view in later:
-            R, end = ascent.climb(
-                view, R, lam, tol if view.n == len(rows) else rough * tol, max_iter, history
-            )
+            R, end = ascent.climb(view, R, lam, tol if view.n == n else rough * tol, max_iter, history)
         R, order = in_order(R, view.C)
         result = build_result(rows, view, R, order, lam, tol, end, history, size)
     result.agreeing, others = compare_starts(ends)
@@ -172,8 +174,12 @@ def centred_and_scaled(Y: Array) -> tuple[Array, float]:
     The maxima of F do not change, and fourth powers stay in the range of a float32.
     """
     rows = checked_rows(Y, None, "moments")
-    rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
-    size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
+    rows = rows - mean_of(rows).astype(rows.dtype)
+    if sharing() is None:
+        size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
+    else:
+        _, (square,) = means(lambda some: (np.square(some, dtype=np.float64).sum(0),), rows)
+        size = float(np.sqrt(np.mean(square)))
     return (rows / size).astype(rows.dtype), size
 
 
@@ -211,7 +217,7 @@ def matches(R: Array, S: Array) -> Array:
 
 def views(rows: Array, tensor: int) -> list[View]:
     """Return the stages of the climb: one tensor of all rows, or growing numbers of streamed rows."""
-    n, k = rows.shape
+    n, k = count(rows), rows.shape[1]
     if k <= tensor:
         return [Fourth.of(rows)]
     return [Streamed.of(rows, count) for count in (*LEVELS, n) if 2 * count <= n or count == n]
@@ -253,7 +259,7 @@ def build_result(
         carrying=groups.carrying,
         order=order,
     )
-    result.notes = notes(result, groups, tol, len(rows))
+    result.notes = notes(result, groups, tol, view.n)
     return result
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sigmapca_cli.solvers.parallel import rows_per_block, total
+from sigmapca_cli.solvers.parallel import means, rows_per_block
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, Score, lookup
 
 Array = np.ndarray
@@ -91,10 +91,10 @@ def delta_of(Y: Array, M: Array, primitive: Primitive, a: Array, m: Array) -> Ar
 def mean_primitive(Y: Array, M: Array, primitive: Primitive, a: Array) -> Array:
     """Return E[Φ(z_j)] (k,) of z = YM over the rows of Y."""
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
-    (found,) = total(
+    _, (found,) = means(
         lambda rows: (primitive(rows @ Mt, at).sum(0, dtype=np.float64),), Y, rows_per_block(len(M))
     )
-    return np.asarray(found / len(Y))
+    return found
 
 
 def value(sigma: Array, primitive: Array, delta: Array) -> float:

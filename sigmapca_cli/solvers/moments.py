@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.solvers.parallel import BLOCK, total
+from sigmapca_cli.solvers.parallel import BLOCK, means
 from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
@@ -56,7 +56,6 @@ def measure(
     third: add T, which costs n·k³ multiplications. error: add the standard error of m_j − c_j, which assumes that
     rows are independent (overlapping patches are not: for them it is a lower bound).
     """
-    n = len(Y)
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
 
     def part(rows: Array) -> tuple[Array, ...]:
@@ -69,7 +68,7 @@ def measure(
             found.append(np.square(z * phi - dphi).sum(0))
         return tuple(found)
 
-    Q, c, *more = (value / n for value in total(part, Y, block))
+    n, (Q, c, *more) = means(part, Y, block)
     T = unfolded(more.pop(0)) if third else None
     gap = np.diag(Q) - c
     se = np.sqrt(np.maximum(more.pop(0) - gap**2, 0) / n) if error else None

@@ -8,6 +8,7 @@ import numpy as np
 
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
+from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.path import chosen_lam
 from sigmapca_cli.solvers.projected import Facts, nearest_rotation, project
 from sigmapca_cli.sources.base import Source
@@ -79,7 +80,7 @@ def moments_fit(
     if start is not None:
         R = nearest_rotation(P, start)
     if whiten:
-        Y = (Y / Y.std(0, dtype=np.float64)).astype(Y.dtype)
+        Y = (Y / std_of(Y)).astype(Y.dtype)
     if isinstance(lam, str):
         lam, agreement = chosen_lam(Y)
         log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.controller import ESCAPE_ANGLE, Controller
 from sigmapca_cli.solvers.inputs import checked_a, checked_rows, checked_start, in_order
 from sigmapca_cli.solvers.moments import measure
+from sigmapca_cli.solvers.parallel import count as count_rows
 from sigmapca_cli.solvers.parallel import rows_per_block
 from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.scores import Score, lookup
@@ -157,10 +159,11 @@ def _solve(
     Y: Array, R: Array, score: Score, adaptive: Adaptive, tol: float, max_iter: int, block: int
 ) -> NewtonResult:
     history: list[tuple[int, int, float]] = []
-    counts = [count for count in LEVELS if 2 * count <= len(Y)] + [len(Y)]
+    n = count_rows(Y)
+    counts = [count for count in LEVELS if 2 * count <= n] + [n]
     control = Controller(True)
     for count in counts:
-        last = count == len(Y)
+        last = count == n
         stage = Stage(Y, count, score, adaptive, block, control.pairwise)
         # solving a subset more accurately than its sampling error does not pay
         target = tol if last else max(tol, 0.3 / np.sqrt(count))
@@ -212,7 +215,7 @@ def _run(
             continue
         if value <= tol or iteration + 1 >= max_iter or not np.isfinite(value):
             return best, best_value <= tol
-        R = steps.rotate(R, control.step(stage, point))
+        R = agreed(steps.rotate(R, control.step(stage, point)))
 
 
 def _result(
@@ -226,7 +229,7 @@ def _result(
         stage.support.Y, R / point.sigma, stage.score, adaptive.a, error=True, block=stage.block
     ).error
     assert error is not None
-    error = error * np.sqrt(len(stage.support.Y) / stage.count)
+    error = error * np.sqrt(stage.support.n / stage.count)
     H = point.H - np.diag(np.diag(point.H))
     H_error = np.sqrt(error**2 + error[:, None] ** 2)
     result = NewtonResult(

@@ -9,7 +9,9 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from sigmapca_cli import shares
 from sigmapca_cli.processes import available_threads, blas
+from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -45,15 +47,59 @@ def rows_per_block(k: int) -> int:
 
 
 def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:
-    """Return Σ part(block) over the blocks of the rows, in float64, for each array that `part` returns."""
-    starts = range(0, len(rows), TASK * block)
+    """Return Σ part(block) over the blocks of the rows, in float64, for each array that `part` returns.
+
+    Where ranks hold shares of the rows (`shares`), `rows` are those of this rank, and the sums are over all ranks.
+    """
+    starts = range(0, max(len(rows), 1), TASK * block)
 
     def sum_task(start: int) -> tuple[Array, ...]:
         stop = min(start + TASK * block, len(rows))
-        return sum_tuples(part(rows[i : min(i + block, stop)]) for i in range(start, stop, block))
+        return sum_tuples(part(rows[i : min(i + block, stop)]) for i in range(start, max(stop, 1), block))
 
     pool = _pool.get()
-    return sum_tuples(map(sum_task, starts) if pool is None else pool.map(sum_task, starts))
+    return shares.added(sum_tuples(map(sum_task, starts) if pool is None else pool.map(sum_task, starts)))
+
+
+def means(
+    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK
+) -> tuple[int, list[Array]]:
+    """Return the number of rows (of all ranks), and `total` divided by it."""
+    if shares.sharing() is None:
+        return len(rows), [value / len(rows) for value in total(part, rows, block)]
+    n, *sums = total(lambda some: (np.array([float(len(some))]), *part(some)), rows, block)
+    return int(n[0]), [value / n[0] for value in sums]
+
+
+def count(rows: Array) -> int:
+    """Return the number of rows, of all ranks; a collective."""
+    return shares.place(rows)[1]
+
+
+def mean_of(rows: Array) -> Array:
+    """Return the mean over the rows (k,), float64, of all ranks."""
+    if shares.sharing() is None:
+        return np.asarray(rows.mean(0, dtype=np.float64))
+    return means(lambda some: (some.sum(0, dtype=np.float64),), rows)[1][0]
+
+
+def std_of(rows: Array) -> Array:
+    """Return the biased standard deviation over the rows (k,), float64, of all ranks."""
+    if shares.sharing() is None:
+        return np.asarray(rows.std(0, dtype=np.float64))
+    centre = mean_of(rows)
+    square = means(lambda some: (np.square(some - centre).sum(0),), rows)[1][0]
+    return np.asarray(np.sqrt(square))
+
+
+def spaced(rows: Array, some: int, place: tuple[int, int]) -> Array:
+    """Return one row of each of `some` equal stretches of the rows of all ranks: those in this rank's share.
+
+    place: number of rows before these, and of all. The ranks together choose the rows that one process chooses.
+    """
+    before, n = place
+    index = one_per_stretch(n, some) - before
+    return rows[index[(index >= 0) & (index < len(rows))]]
 
 
 def sum_tuples(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:

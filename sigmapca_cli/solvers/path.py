@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.shares import place
 from sigmapca_cli.solvers import ascent
 from sigmapca_cli.solvers.maximum import LAMBDA, LARGEST, centred_and_scaled, matches, views
 from sigmapca_cli.solvers.newton import solve
@@ -103,7 +104,8 @@ def chosen_lam(Y: Array) -> tuple[float, float]:
     The halves consist of alternate stretches of the rows (STRETCHES in all), because neighbouring rows may be nearly
     equal.
     """
-    part = np.arange(len(Y)) * STRETCHES // len(Y) % 2
+    before, n = place(Y)
+    part = np.arange(before, before + len(Y)) * STRETCHES // n % 2
     P = np.eye(Y.shape[1])
     knots = list(over_lam([(P, Y[part == 0]), (P, Y[part == 1])]))
     top = best(knots)

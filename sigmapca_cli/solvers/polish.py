@@ -18,8 +18,9 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import deviations
+from sigmapca_cli.shares import agreed, own_of
 from sigmapca_cli.solvers.newton import NewtonResult
-from sigmapca_cli.solvers.parallel import BLOCK, threads, total
+from sigmapca_cli.solvers.parallel import BLOCK, means, threads
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import Axes, Covariance
 from sigmapca_cli.sources.spacing import one_per_stretch
@@ -84,7 +85,7 @@ def gradient(W: Array, C: Covariance, X: Array, a: Array, derivative: str, block
         ones = np.ones(len(x), x.dtype)
         return G, ones @ (z * phi), ones @ dphi, ones @ (z * h), ones @ dh
 
-    full, m, c, zh, mean_dh = (value / len(X) for value in total(part, X, block))
+    full, m, c, zh, mean_dh = means(part, X, block)[1]
     return Gradient(full - W * np.einsum("pk,pk->k", W, full), sigma, m, c, zh, mean_dh)
 
 
@@ -200,7 +201,7 @@ class Stage:
                 time = min(max(time * min(max(before / norm, 0.5), 2.5), 1.0), 1e6)
             before = norm
             W = W + self.change(W, g, axes, time)
-            W = W / np.linalg.norm(W, axis=0)
+            W = agreed(W / np.linalg.norm(W, axis=0))
         return best, record
 
 
@@ -254,10 +255,11 @@ def stages(source: Source) -> list[int]:
 
 
 def sample(source: Source, count: int) -> Array:
-    """Return centred rows (count, p), one from each of `count` equal stretches of the source."""
+    """Return centred rows (count, p), one from each of `count` equal stretches of the source; a rank's own ones."""
     index = one_per_stretch(source.n, count, seed=1) if count < source.n else np.arange(source.n)
+    index = own_of(index, source.n)
     mean = np.asarray(source.covariance()[0], np.float32)
-    X = np.empty((count, source.p), np.float32)
-    for part in np.array_split(np.arange(count), max(1, count // 2048)):
+    X = np.empty((len(index), source.p), np.float32)
+    for part in np.array_split(np.arange(len(index)), max(1, len(index) // 2048)):
         X[part] = source.rows(index[part]) - mean
     return X

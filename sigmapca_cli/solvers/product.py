@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.parallel import BLOCK, total
+from sigmapca_cli.solvers.parallel import BLOCK, count, total
 from sigmapca_cli.solvers.scores import Score
 
 Array = np.ndarray
@@ -25,10 +25,10 @@ class Product:
         self, Y: Array, C: Array, R: Array, score: Score, a: Array, signs: Array, block: int = BLOCK
     ) -> None:
         """Y (n, k) with second moments C (k, k), rotation R (k, k), a and signs (k,) of the score."""
-        self.n, self.k, self.block = len(Y), Y.shape[1], block
+        self.n, self.k, self.block = count(Y), Y.shape[1], block
         self.C = R.T @ C @ R
         self.sigma = np.sqrt(np.diag(self.C))
-        self.held = np.empty((self.n, 2 * self.k), Y.dtype)
+        self.held = np.empty((len(Y), 2 * self.k), Y.dtype)
         self.held[:, : self.k] = Y
         Q, own = self._hold((R / self.sigma).astype(Y.dtype), score, a.astype(Y.dtype), signs)
         self.N = Q * np.outer(self.sigma, self.sigma)

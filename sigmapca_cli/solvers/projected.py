@@ -10,6 +10,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
+from sigmapca_cli.shares import agreed, own, own_of
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.several import Several, solve_from
 from sigmapca_cli.sources.base import Source
@@ -133,6 +134,8 @@ def lica_fit(
 def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, Array, Covariance, list[str]]:
     """Return P (p, k) leading eigenvectors, Y = (x − mean)P (n, k) float32, C (p, p), and sentences for the user.
 
+    Where ranks hold shares of the rows, Y holds those of this rank.
+
     clip: P, the mean and Y are those of rows clipped at this quantile of their norms; C is that of the unclipped
     rows. Raise InputError if k is out of range or above the rank.
     """
@@ -142,20 +145,21 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
     drawn = None if clip is None else clipped(source, clip)
     axes = source.leading_axes(k) if drawn is None else axes_of(drawn.C, k)
     check_k(k, source.n, source.p, axes.rank)
-    P = np.ascontiguousarray(axes.up_to(k))
+    P = agreed(np.ascontiguousarray(axes.up_to(k)))
     single, shift = P.astype(np.float32), (np.asarray(mean) @ P).astype(np.float32)
     notes = []
     if source.n <= LARGEST_ROWS:
-        index = np.arange(source.n)
+        mine = own(source.n)
+        index = np.arange(mine.start, mine.stop)
         Y = np.concatenate([y - shift for y in source.projections(single)])
     else:
-        index = one_per_stretch(source.n, LARGEST_ROWS)
+        index = own_of(one_per_stretch(source.n, LARGEST_ROWS), source.n)
         Y = np.concatenate([source.projected(part, single) - shift for part in np.array_split(index, 500)])
         notes.append(
             f"solved on {LARGEST_ROWS} of {source.n} rows, spaced evenly; covariance and sigma are those of all rows"
         )
     if drawn is not None:
-        Y = (Y * drawn.factor[index, None] - (drawn.mean - mean) @ P).astype(Y.dtype)
+        Y = (Y * drawn.factor[index - drawn.first, None] - (drawn.mean - mean) @ P).astype(Y.dtype)
         notes.append(
             f"{drawn.count} of {source.n} rows were clipped to a smaller norm (solver.clip={clip:g})"
         )

@@ -12,6 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers import merit
 from sigmapca_cli.solvers.maximum import SAME, matches, maximise, random_rotation
 from sigmapca_cli.solvers.newton import NewtonResult, solve
+from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.parallel import threads as on_threads
 
 Array = np.ndarray
@@ -107,7 +108,7 @@ def rotations(
     if starts > 1:
         found.append(("moments", maximise(Y, threads=threads).R))
     if starts > 2 and settings.get("nonlinearity") != "logcosh":
-        whitened = (Y / Y.std(0, dtype=np.float64)).astype(Y.dtype)
+        whitened = (Y / std_of(Y)).astype(Y.dtype)
         found.append(("ica", solve(whitened, nonlinearity="logcosh", threads=threads).R))
         if starts > 3 and (settings.get("nonlinearity"), settings.get("a")) != ("scaled_tanh", ANCHOR):
             found.append(("a=10", solve(Y, a=ANCHOR, start=found[1][1], threads=threads).R))

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.shares import place
 from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import steps
 from sigmapca_cli.solvers.adapt import Adaptive
 from sigmapca_cli.solvers.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.moments import Moments, measure
-from sigmapca_cli.solvers.parallel import total
+from sigmapca_cli.solvers.parallel import means, spaced
 from sigmapca_cli.solvers.product import Product
 from sigmapca_cli.solvers.scores import Score
-from sigmapca_cli.sources.spacing import one_per_stretch
 
 Array = np.ndarray
 
@@ -56,19 +56,20 @@ class Point:
 
 @dataclass
 class Rows:
-    """The rows of one stage and their second moments."""
+    """The rows of one stage, n in all ranks, and their second moments."""
 
     Y: Array
     C: Array
+    n: int
 
     @classmethod
-    def spaced(cls, Y: Array, count: int, block: int) -> Rows:
-        """Take `count` rows of Y, one from each of `count` equal stretches; the same rows on every call."""
-        n = len(Y)
-        if count < n:
-            Y = Y[one_per_stretch(n, count)]
-        (C,) = total(lambda rows: (rows.T @ rows,), Y, block)
-        return cls(Y, C / len(Y))
+    def spaced(cls, Y: Array, some: int, block: int) -> Rows:
+        """Take `some` rows of Y, one from each of `some` equal stretches; the same rows on every call."""
+        where = place(Y)
+        if some < where[1]:
+            Y = spaced(Y, some, where)
+        n, (C,) = means(lambda rows: (rows.T @ rows,), Y, block)
+        return cls(Y, C, n)
 
 
 class Stage:
@@ -81,6 +82,7 @@ class Stage:
         self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int, independent: bool = True
     ) -> None:
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
+        self.n = place(Y)[1]
         self.rows = Rows.spaced(Y, count, block)
         self.support = self._support(
             min(PRODUCT_ROWS if self.matrix_free and independent else JACOBIAN_ROWS, count)
@@ -119,7 +121,7 @@ class Stage:
         if len(point.H) < 2:
             return None
         # a subset, solved to a loose tolerance, shows only strong instability
-        bound = steps.UNSTABLE if self.count == len(self.full) else 4 * steps.UNSTABLE
+        bound = steps.UNSTABLE if self.count == self.n else 4 * steps.UNSTABLE
         return self.system(point).unstable(bound)
 
     def add_rows(self) -> bool:
@@ -128,9 +130,9 @@ class Stage:
         If only products with J are computed, each step passes over the rows forty times. More than JACOBIAN_ROWS of
         them took minutes per step on image patches, and the solver converged no sooner.
         """
-        if len(self.support.Y) >= (min(self.count, JACOBIAN_ROWS) if self.matrix_free else self.count):
+        if self.support.n >= (min(self.count, JACOBIAN_ROWS) if self.matrix_free else self.count):
             return False
-        self.support = self._support(4 * len(self.support.Y))
+        self.support = self._support(4 * self.support.n)
         return True
 
     def remeasure(self, R: Array, sigma: Array, iteration: int) -> bool:

@@ -10,33 +10,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.shares import place
 from sigmapca_cli.solvers.fourth import Point
 from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.parallel import rows_per_block, total
-from sigmapca_cli.sources.spacing import one_per_stretch
+from sigmapca_cli.solvers.parallel import means, rows_per_block, spaced
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """Centred rows Y (n, k) with second moments C (k, k)."""
+    """Centred rows Y (n, k) with second moments C (k, k); of a rank, Y holds its share of the n rows."""
 
     Y: Array
     C: Array
+    n: int
 
     @classmethod
     def of(cls, Y: Array, count: int | None = None) -> Streamed:
         """Take all rows, or one from each of `count` equal stretches; the same rows on every call."""
-        if count is not None and count < len(Y):
-            Y = Y[one_per_stretch(len(Y), count)]
-        (C,) = total(lambda rows: (rows.T @ rows,), Y, rows_per_block(Y.shape[1]))
-        return cls(Y, C / len(Y))
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.Y)
+        where = place(Y)
+        if count is not None and count < where[1]:
+            Y = spaced(Y, count, where)
+        n, (C,) = means(lambda rows: (rows.T @ rows,), Y, rows_per_block(Y.shape[1]))
+        return cls(Y, C, n)
 
     def at(self, R: Array) -> Point:
         """Return the second moments at R and the cumulants that the gradient needs, as `Fourth.at`."""
@@ -48,8 +45,8 @@ class Streamed:
             z = rows @ M
             return (z.T @ (z * z * z),)
 
-        (third,) = total(part, self.Y, rows_per_block(len(R)))
-        cross = third / len(self.Y) * np.outer(sigma, sigma**3) - 3 * C * np.diag(C)
+        _, (third,) = means(part, self.Y, rows_per_block(len(R)))
+        cross = third * np.outer(sigma, sigma**3) - 3 * C * np.diag(C)
         return Point(R, C, cross)
 
     def product(self, point: Point, G: Array, s: Array, lam: float) -> Callable[[Array], Array]:
@@ -67,10 +64,10 @@ class Streamed:
                 z = rows @ M
                 return (z.T @ (z * z * (z @ moves)),)
 
-            (fourth,) = total(part, self.Y, rows_per_block(k))
+            _, (fourth,) = means(part, self.Y, rows_per_block(k))
             CA = C @ A
             own = np.diag(CA)  # E[y_j d_j] for d = yA
-            shared = fourth / len(self.Y) * np.outer(sigma, sigma**2) - np.diag(C) * CA - 2 * C * own
+            shared = fourth * np.outer(sigma, sigma**2) - np.diag(C) * CA - 2 * C * own
             X = 4 * CA * np.diag(C) + 8 * C * own + 12 * lam * s * shared - symmetric @ A
             return pack(X.T - X)
 

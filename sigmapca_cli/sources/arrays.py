@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
@@ -142,12 +143,11 @@ class ArraySource(Source):
         return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
-        start = 0
-        for block in self._raw_blocks(size):
+        for start, stop in shares.own_blocks(self.n, size):
+            block = self._gather_slice(start, stop)
             if block.dtype.kind == "f" and not np.isfinite(block).all():
                 self._refuse_nonfinite(start, size)
             yield block
-            start += len(block)
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
         """Raise InputError with the place of the first NaN or infinity and the number of all."""
@@ -177,7 +177,7 @@ class ArraySource(Source):
             self._moments = streamed_moments(blocks, diagonal=not together)
         m = self._moments
         if not diagonal and m.second.ndim == 1:
-            return streamed_moments(self._raw_blocks(self._block_size()))
+            return streamed_moments(self._moment_blocks(self._block_size()))
         second = m.second.diagonal().copy() if diagonal and m.second.ndim == 2 else m.second
         return Moments(m.n, m.mean, second)
 
@@ -208,8 +208,12 @@ def build(cfg: DataConfig) -> Source:
         )
     paths = files_of(cfg.path)
     if len(paths) == 1 and is_hdf5(paths[0]):
-        from sigmapca_cli.sources import prepared
+        from sigmapca_cli.sources import moments, prepared
 
+        if moments.is_moments(paths[0]):
+            raise InputError(
+                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={paths[0]}"
+            )
         if prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
     table = read_files(paths, cfg)

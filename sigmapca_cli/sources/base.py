@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
@@ -99,6 +100,7 @@ class Source(SecondMoments):
     clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
     warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0
+    has_rows: bool = True  # False: only moments are known
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
@@ -116,13 +118,22 @@ class Source(SecondMoments):
         return self._gather(np.arange(start, stop, dtype=np.int64))
 
     def _raw_blocks(self, size: int) -> Iterator[NDArray]:
-        for start in range(0, self.n, size):
-            yield self._gather_slice(start, min(start + size, self.n))
+        own = shares.own(self.n)
+        for start in range(own.start, own.stop, size):
+            yield self._gather_slice(start, min(start + size, own.stop))
+
+    def _moment_blocks(self, size: int) -> Iterator[NDArray]:
+        for start, stop in shares.own_blocks(self.n, size):
+            yield self._gather_slice(start, stop)
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         """Biased moments of the raw features (unit applied); streamed."""
-        m = streamed_moments(self._raw_blocks(self._block_size()), diagonal)
+        m = streamed_moments(self._moment_blocks(self._block_size()), diagonal)
         return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
+
+    def raw_moments(self) -> Moments:
+        """Return count, mean (p,) and biased covariance (p, p) of the rows before standardisation."""
+        return self._raw_moments(diagonal=False)
 
     def _block_size(self) -> int:
         """Rows a block: enough for a fast product, few enough that its float64 copy stays below 128 MB."""
@@ -217,7 +228,7 @@ class Source(SecondMoments):
         return self._gather(index).astype(np.float64) * self.unit
 
     def blocks(self, size: int = 8192) -> Iterator[Rows]:
-        """All rows in order, in (m, p) blocks of at most `size` rows."""
+        """All rows in order, in (m, p) blocks of at most `size` rows; of a rank, the rows of its share."""
         for raw in self._raw_blocks(self._fitting(size)):
             yield self._apply(raw, None)
 
@@ -226,13 +237,17 @@ class Source(SecondMoments):
         return size if self.p <= WIDE else max(1, min(size, WIDEST_BLOCK // self.p))
 
     def projections(self, B: NDArray, size: int = 8192) -> Iterator[NDArray]:
-        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k)."""
+        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share."""
         for x in self.blocks(size):
             yield x.astype(B.dtype, copy=False) @ B
 
     def projected(self, index: Index, B: NDArray) -> NDArray:
-        """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k)."""
-        parts = np.array_split(index, max(1, -(-len(index) // self._fitting(8192))))
+        """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k).
+
+        Where ranks hold shares of the rows: those of the given indices that lie in this rank's share.
+        """
+        size = self._fitting(8192)
+        parts = np.array_split(index, max(1, -(-len(index) // size)))
         return np.concatenate([self.rows(part) @ B for part in parts])
 
     def raw_projections(self, A: Array, shift: Array, size: int = 8192) -> Iterator[Array]:

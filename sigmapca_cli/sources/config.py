@@ -52,6 +52,7 @@ KINDS: dict[str, Kind] = {
     "points": Kind("points", holds="made", reads_files=False),
     "array": Kind("arrays"),
     "prepared": Kind("prepared", None),
+    "moments": Kind("moments", holds="sums"),
 }
 
 
@@ -198,8 +199,10 @@ def name_list(key: str, value: Any) -> list[str | int] | None:
 def _path(kind: str, given: Any) -> Any:
     """Return a path as text, or for data=array a list of paths."""
     if isinstance(given, list | tuple):
-        if kind != "array" or not given or not all(isinstance(one, str) for one in given):
-            raise InputError(f"data.path={list(given)}: give one path; only data=array takes a list of files")
+        if kind not in ("array", "moments") or not given or not all(isinstance(one, str) for one in given):
+            raise InputError(
+                f"data.path={list(given)}: give one path; only data=array and data=moments take a list of files"
+            )
         return [str(one) for one in given]
     if isinstance(given, dict):
         raise InputError(f"data.path={given}: give the name of a file or folder")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.shares import gathered, own
 from sigmapca_cli.sources.statistics import Array
 
 HALF = 0.5
@@ -47,7 +48,7 @@ def owned_components(
         return []
     values = values[:k]
     shares, rows = np.zeros((most, k)), np.full((most, k), -1)
-    start = 0
+    start = own(n).start
     for y in project(E[:, :k].astype(np.float32)):
         y = np.square(y, dtype=np.float64)
         few = min(most, len(y))
@@ -57,17 +58,21 @@ def owned_components(
         best = np.argsort(-all_shares, axis=0)[:most]
         shares, rows = np.take_along_axis(all_shares, best, 0), np.take_along_axis(all_rows, best, 0)
         start += len(y)
+    found = gathered((shares, rows))
+    shares, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    best = np.argsort(-shares, axis=0, kind="stable")[:most]
+    shares, rows = np.take_along_axis(shares, best, 0), np.take_along_axis(rows, best, 0)
     cumulated = np.cumsum(shares, axis=0) / (n * values)
-    found = []
+    owned = []
     for j in np.flatnonzero(cumulated[-1] > HALF):
         count = int((cumulated[:, j] > HALF).argmax()) + 1
-        found.append(Owned(int(j) + 1, sorted(rows[:count, j].tolist()), float(cumulated[count - 1, j])))
-    return found
+        owned.append(Owned(int(j) + 1, sorted(rows[:count, j].tolist()), float(cumulated[count - 1, j])))
+    return owned
 
 
 def owners_of(source: Any) -> list[Owned]:
     """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long."""
-    if source.patch_shape is not None or source.n < LEAST_ROWS:
+    if source.patch_shape is not None or not source.has_rows or source.n < LEAST_ROWS:
         return []
     axes = source.leading_axes(1)
     values, E = axes.values, axes.vectors

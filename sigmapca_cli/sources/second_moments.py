@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import available_threads, blas, mapped
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
@@ -146,16 +147,16 @@ class SecondMoments(ABC):
 
     def _times(self, W: Array) -> Array:
         """Return CW (p, b) for W (p, b), C the covariance of the standardised rows, by one pass over them."""
-        W = np.ascontiguousarray(W)
+        W = shares.agreed(np.ascontiguousarray(W))
 
         def part(bounds: tuple[int, int]) -> Array:
             x = self._centred_rows(*bounds)
             return np.asarray(x.T @ (x @ W))
 
         total = np.zeros(W.shape)
-        for found in mapped(part, self._parts(self._product_rows(W.shape[1]))):
+        for found in mapped(part, self._own_parts(self._product_rows(W.shape[1]))):
             total += found
-        return total / self.n
+        return shares.added((total,), patient=True)[0] / self.n
 
     def _product_rows(self, columns: int) -> int:
         """Rows of a block: more than there are columns, for a fast product; few, that they stay in the cache."""
@@ -164,6 +165,10 @@ class SecondMoments(ABC):
     def _parts(self, size: int) -> Iterator[tuple[int, int]]:
         edges = [*range(0, self.n, size), self.n]
         return pairwise(edges)
+
+    def _own_parts(self, size: int) -> Iterator[tuple[int, int]]:
+        own = shares.own(self.n)
+        return pairwise([*range(own.start, own.stop, size), own.stop])
 
     def _centred_rows(self, start: int, stop: int) -> Array:
         """Return centred, scaled rows (m, p), float64."""
@@ -196,8 +201,9 @@ class SecondMoments(ABC):
     def _back_projected(self, U: Array) -> Array:
         """Return x̄ᵀU (p, m), the eigenvectors of the covariance from those of the Gram matrix (n, m), each scaled."""
         V = np.zeros((self.p, U.shape[1]))
-        for start, stop in self._parts(max(GRAM_ENTRIES // self.p, 16)):
+        for start, stop in self._own_parts(max(GRAM_ENTRIES // self.p, 16)):
             V += self._centred_rows(start, stop).T @ U[start:stop]
+        V = shares.added((V,), patient=True)[0]
         return V / np.maximum(np.linalg.norm(V, axis=0), np.finfo(np.float64).tiny)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import available_threads, blas, mapped
+from sigmapca_cli.shares import gathered, sharing, together
 
 Array = NDArray[np.float64]
 
@@ -62,14 +63,54 @@ def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
 
 
 def streamed_moments(blocks: Iterable[NDArray], diagonal: bool = False) -> Moments:
-    """Moments of all rows of an iterable of (m, p) blocks, of which only a few are held at a time."""
-    total: Moments | None = None
+    """Moments of all rows of an iterable of (m, p) blocks, of which only a few are held at a time.
+
+    Where ranks hold shares of the rows, the blocks are those of this rank, and the moments those of all ranks.
+    """
     some = (block for block in blocks if len(block))
+    if sharing() is not None:
+        return moments_of_shares(some, diagonal)
+    total: Moments | None = None
     for moments in every_block(some, diagonal):
         total = merge(total, moments)
     if total is None:
         raise InputError("the data has no rows: give at least 2 samples")
     return total
+
+
+def moments_of_shares(blocks: Iterator[NDArray], diagonal: bool) -> Moments:
+    """Return the moments of the blocks of all ranks, the same on every rank.
+
+    Count, mean and variances of each block are gathered and merged in the order of the blocks: these have the bits of
+    one process, and with them the hash of the data. Covariances are merged rank by rank.
+    """
+
+    def read() -> tuple[Moments | None, list[Moments]]:
+        total, each = None, []
+        for m in every_block(blocks, diagonal):
+            total = merge(total, m)
+            each.append(Moments(m.n, m.mean, m.second if diagonal else m.second.diagonal().copy()))
+        return total, each
+
+    own, each = together(read)
+    widths = [len(m.mean) for found in gathered(each[:1]) for m in found]
+    if len(set(widths)) > 1:
+        raise InputError(
+            f"the processes read data of {min(widths)} and of {max(widths)} features: give all the same files"
+        )
+    total: Moments | None = None
+    for moments in (m for found in gathered(each) for m in found):
+        total = merge(total, moments)
+    if total is None:
+        raise InputError("the data has no rows: give at least 2 samples")
+    if diagonal:
+        return total
+    whole: Moments | None = None
+    for part in gathered(own):
+        whole = whole if part is None else merge(whole, part)
+    assert whole is not None
+    np.fill_diagonal(whole.second, total.second)
+    return Moments(total.n, total.mean, whole.second)
 
 
 def every_block(blocks: Iterator[NDArray], diagonal: bool) -> Iterator[Moments]:

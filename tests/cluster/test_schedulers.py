@@ -21,7 +21,10 @@ SMALL = "data=planted data.n=200 data.p=6 data.k=2 data.group=1 k=2 steps=20"
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.sh")), ids=lambda path: path.parent.name)
 def test_a_script_is_whole(script):
     assert subprocess.run(["bash", "-n", str(script)]).returncode == 0
-    assert "--if-exists resume" in script.read_text() and len(script.read_text().splitlines()) < 45
+    text = script.read_text()
+    assert len(text.splitlines()) < 45
+    # A script that trains goes on after a time limit; sums of a part are made again.
+    assert "--if-exists resume" in text or ("sigmapca partial" in text and "srun" not in text)
 
 
 def test_the_job_of_kubernetes_goes_by_exit_status():

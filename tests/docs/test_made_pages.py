@@ -18,7 +18,14 @@ RESULTS = {path.stem: json.loads(path.read_text("utf-8")) for path in (DOCS / "r
 
 def test_the_pages_that_are_made():
     names = {path.name for path in MADE}
-    assert names == {"reproduction.md", "methods.md", "findings.md", "findings-reproduction.md"}
+    assert names == {
+        "reproduction.md",
+        "methods.md",
+        "findings.md",
+        "findings-reproduction.md",
+        "solver.md",
+        "growth.md",
+    }
 
 
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.name)

@@ -7,6 +7,7 @@ from methods_helpers import CONF, composed, fit, matched, planted, rows_of, star
 
 from sigmapca_cli.methods import build
 from sigmapca_cli.methods.catalogue import CATALOGUE
+from sigmapca_cli.methods.registry import OBJECTIVES
 from sigmapca_cli.training import optimizers
 
 NAMES = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
@@ -125,7 +126,9 @@ def aligned(W, E):
 
 
 def trained_linear(name, x, *overrides, batch=None, steps=LINEAR_STEPS):
-    cfg = composed(name, "optimizer=sgd", "model.lambda_min=0.25", *overrides)
+    cfg = composed(name, "optimizer=sgd", *overrides)
+    if "lam" in OBJECTIVES[cfg.model.objective].needs:
+        cfg.model.lambda_min = 0.25
     return fit(cfg, x, K, steps, 0.02, batch=batch, seed=1).state["W"].numpy()
 
 

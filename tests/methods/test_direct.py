@@ -29,6 +29,10 @@ class Rows:
     def leading_axes(self, k):
         return axes_of(self.covariance()[1], k)
 
+    def principal_axes(self):
+        values, vectors = np.linalg.eigh(self.covariance()[1])
+        return values[::-1], vectors[:, ::-1]
+
     def projections(self, B, size=7):
         for x in self.blocks():
             yield x.astype(B.dtype, copy=False) @ B
@@ -140,7 +144,7 @@ def test_too_many_components_are_refused_with_both_numbers(data):
 def test_picard_that_is_missing_names_the_extra(monkeypatch):
     cfg = composed("picard")
     monkeypatch.setitem(sys.modules, "picard", None)  # what Python keeps for a module that cannot be imported
-    with pytest.raises(InputError, match=r"sigmapca-cli\[picard\]"):
+    with pytest.raises(InputError, match=r"pip install python-picard"):
         build(cfg)
 
 

@@ -9,6 +9,7 @@ import yaml
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import KINDS, YOUNGER_DATA, DataConfig, as_stored
+from sigmapca_cli.sources.moments import write as write_sums
 from sigmapca_cli.sources.preparing import prepare
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "data"
@@ -46,6 +47,10 @@ def test_every_yaml_holds_every_field_its_builder_reads(name, shared_data, tmp_p
         points = DataConfig(**FILES["points"])
         given.update(path=str(prepare(points, tmp_path / "points.h5")))
         name = "points"
+    if name == "moments":
+        (tmp_path / "a.csv").write_text("1,2\n3,5\n4,4\n")
+        write_sums(build(DataConfig(name="array", path=str(tmp_path / "a.csv"))), tmp_path / "sums.h5")
+        given.update(path=str(tmp_path / "sums.h5"))
     if name == "cifar100":
         (tmp_path / "train.bin").write_bytes(bytes(range(200)) * 30 + bytes(148))
         given.update(path=str(tmp_path))

@@ -131,7 +131,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
         source_of(tmp_path)
     with pytest.raises(InputError, match="no file matches this pattern"):
         source_of(tmp_path / "x-*.csv")
-    with pytest.raises(InputError, match="only data=array takes a list of files"):
+    with pytest.raises(InputError, match="only data=array and data=moments take a list of files"):
         DataConfig(name="images", path=["a", "b"])
 
 

@@ -1,5 +1,6 @@
 """One run over several processes, started by the real torchrun: the result of one process, and an orderly end."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
+from sigmapca_cli.cli.evaluate import evaluated
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.processes import distributed_env
@@ -218,11 +220,41 @@ def test_torchrun_starts_again_what_died(alone, tmp_path):
     same(tmp_path / "run", alone)
 
 
+def test_a_solver_on_shares_is_made_again_after_a_death_and_equals_one_process(tmp_path):
+    """Death of a rank, the same command again, and the evaluation; all by the real torchrun."""
+    words = ("data=planted", "data.n=50000", "data.p=16", "data.k=8", "k=8", "threads=1")
+    solver = ("solver=newton", "a=3", "solver.starts=12", "--if-exists", "resume", "--run-dir", "run")
+    begun = train(*words, *solver, folder=tmp_path)
+    log = tmp_path / "run" / "train.log"
+    until(lambda: log.exists() and "2 processes" in log.read_text(), "the start of the solver")
+    os.kill(workers(begun)[1], signal.SIGKILL)
+    status, said = end_of(begun)
+    assert status == 1 and len(said) == 1, (status, said)
+    assert "a worker process died: rank 1 " in said[0] and "--resume" in said[0]
+    assert Run.open(tmp_path / "run").status != "finished"
+    assert end_of(train(*words, *solver, folder=tmp_path))[0] == 0
+    assert end_of(train(*words, *solver[:-1], "one", folder=tmp_path, processes=1))[0] == 0
+    one, run = Run.open(tmp_path / "one"), Run.open(tmp_path / "run")
+    assert run.attrs["processes"] == 2 and run.attrs["data_hash"] == one.attrs["data_hash"]
+    assert np.abs(run.filters - one.filters).max() < 1e-10
+    assert np.abs(run.sigma - one.sigma).max() < 1e-10
+
+    evaluate = ("-m", "sigmapca_cli", "evaluate", "run", "--certificate", "--json")
+    output, _ = torchrun(2, *evaluate, folder=tmp_path).communicate(timeout=240)
+    found = json.loads(output[output.index("{") :])["run"]
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(tmp_path)
+        alone = evaluated("one", None, certificate=True)
+    assert found["identifiability"] == alone["identifiability"]
+    assert np.abs(np.array(found["kurtosis"]) - alone["kurtosis"]).max() < 1e-5
+    # Rank 0 has stored them.
+    assert "identifiability/words" in Run.open(tmp_path / "run").evaluation
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (("model=pca_svd",), "solved in one process"),
-        (("solver=newton",), "solved in one process"),
+        (("model=fastica",), "needs all rows in one process"),
         (("-m", "a=1,2"), "a sweep is not spread over 2 processes"),
         (("batch_size=1", "sigma=data", "model.centring=data"), "fewer rows than the 2 processes"),
         (("k=1000",), "lower k"),

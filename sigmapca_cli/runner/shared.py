@@ -1,0 +1,172 @@
+"""A closed form or a solver over several processes (`torchrun`, `srun`): each rank reads a share of the rows.
+
+All ranks run the same code on their shares (`shares`): the sums over rows are all-reduced, and the rest is done on
+every rank. Rank 0 writes the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import torch
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.evaluation.evaluate import evaluate_solution
+from sigmapca_cli.job import Job
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.processes import WorkerInfo, blas
+from sigmapca_cli.runner import choose
+from sigmapca_cli.runner.contracts import Facts, SolvedMethod
+from sigmapca_cli.runner.lifecycle import check_size, finish_run, open_run
+from sigmapca_cli.runs.find import shortened
+from sigmapca_cli.shares import shared
+from sigmapca_cli.signals import Guard
+from sigmapca_cli.sources import build as build_source
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.owners import warnings_about
+from sigmapca_cli.training.collectives import Ranks
+
+log = logging.getLogger("sigmapca")
+Made = TypeVar("Made")
+
+
+class RankShares:
+    """The collectives of `shares`, on the process group of the ranks."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self.rank, self.world = ranks, ranks.rank, ranks.world
+
+    def add_(self, values: np.ndarray, patient: bool) -> np.ndarray:
+        """Sum a float64 vector over the ranks, in place, and return it."""
+        if patient:
+            self.ranks.all_gather(None)  # waits for the slowest reader; an all-reduce would count it as dead
+        self.ranks.all_reduce_(torch.from_numpy(values))
+        return values
+
+    def all_gather(self, word: Any) -> list[Any]:
+        """Return the objects of all ranks, in the order of the ranks."""
+        return self.ranks.all_gather(word)
+
+    def broadcast_from_zero(self, word: Any) -> Any:
+        """Return rank 0's object on every rank."""
+        return self.ranks.broadcast_from_zero(word)
+
+    def run_on_all(self, make: Callable[[], Made]) -> Made:
+        """Return what `make` returns here. If it raises on one rank, raise on all."""
+        return self.ranks.run_on_all(make)
+
+
+@contextlib.contextmanager
+def sharing_rows(here: WorkerInfo) -> Iterator[Ranks]:
+    """Join the other ranks, and read only this rank's share of the rows inside the block; only rank 0 prints."""
+    from sigmapca_cli.runner.distributed import silence_others
+
+    ranks = Ranks(here, torch.device("cpu"))
+    ranks.hint = lambda: "the same command again starts from the beginning"
+    with ranks.until_the_end(), silence_others(ranks), shared(RankShares(ranks)):
+        yield ranks
+
+
+def is_solved(cfg: Config) -> bool:
+    """Return whether a configuration is solved at once, and not trained in steps."""
+    return bool(cfg.model.kind == "direct") or cfg.solver.name != "stochastic"
+
+
+def run(job: Job, here: WorkerInfo) -> Path:
+    """Solve the run of a job as one of several ranks. Return on rank 0 only; the other ranks exit here.
+
+    Raise InputError for a method that needs all rows in one process, and for ranks with different configurations or
+    data; Stopped when a rank has died.
+    """
+    from sigmapca_cli.runner.distributed import check_same
+
+    method = checked_method(job.cfg, here)
+    with Guard() as guard:
+        guard.again_after = 3.0  # the terminal sends Ctrl-C to all ranks, and torchrun sends it to them again
+        with sharing_rows(here) as ranks:
+            source = ranks.run_on_all(lambda: build_source(job.cfg.data))
+            ranks.run_on_all(lambda: check_same(ranks, job, source))
+            check_shares(source, ranks.world)
+            # The axes and the warnings are sums over all ranks; rank 0 finds them ready when it opens the run.
+            ranks.run_on_all(lambda: check_size(job.cfg, source))
+            for text in warnings_about(source):
+                log.warning("%s", text)
+            if ranks.rank:
+                follow(job, method, source, ranks)
+            return lead(job, source, ranks)
+
+
+def checked_method(cfg: Config, here: WorkerInfo) -> SolvedMethod:
+    """Return the method of a configuration. Raise InputError for one that needs all rows in one process."""
+    method = choose.method_of(cfg)
+    if cfg.model.objective in ("fastica", "picard"):
+        raise InputError(
+            f"model={cfg.model.name} is another library's, which needs all rows in one process, not shares of them in "
+            f"{here.world}: start it without torchrun or srun, or use solver=newton"
+        )
+    assert isinstance(method, SolvedMethod)
+    return method
+
+
+def check_shares(source: Source, world: int) -> None:
+    """Raise InputError if there are fewer rows than ranks."""
+    if source.n < world:
+        raise InputError(
+            f"{source.n} rows for {world} processes: start no more processes than there are rows"
+        )
+
+
+def lead(job: Job, source: Source, ranks: Ranks) -> Path:
+    """Rank 0: open the run, solve, evaluate and write."""
+    with contextlib.ExitStack() as stack:
+        opened = ranks.run_on_all(lambda: stack.enter_context(open_run(job, source)))
+        if isinstance(opened, Path):
+            ranks.broadcast_from_zero(None)
+            return opened
+        folder = opened.folder
+        ranks.hint = lambda: how_to_repeat(folder)
+        ranks.broadcast_from_zero(folder)
+        opened.writer.attrs["processes"] = ranks.world
+        log.info("%d processes: %s", ranks.world, ", ".join(ranks.names))
+        start = time.monotonic()
+        assert isinstance(opened.method, SolvedMethod)
+        solution, facts = solve(job.cfg, opened.method, source, opened.threads, ranks)
+        log.info("solved in %.2f s", time.monotonic() - start)
+        finish_run(opened, solution, {**facts, **solution.extra})
+        return folder
+
+
+def follow(job: Job, method: SolvedMethod, source: Source, ranks: Ranks) -> NoReturn:
+    """Every other rank: take part in the sums, and write nothing."""
+    ranks.run_on_all(lambda: None)  # rank 0 opens the run
+    folder = ranks.broadcast_from_zero()
+    if folder is not None:
+        ranks.hint = lambda: how_to_repeat(folder)
+        threads = choose.threads_of(job.cfg, method, source, 0)
+        solution, _ = solve(job.cfg, method, source, threads, ranks)
+        evaluate_solution(solution.W, solution.sigma, solution.encoder, source)
+    raise SystemExit(0)
+
+
+def solve(
+    cfg: Config, method: SolvedMethod, source: Source, threads: int, ranks: Ranks
+) -> tuple[Solution, Facts]:
+    """Return rank 0's solution on every rank."""
+    with blas(threads):
+        found = ranks.run_on_all(lambda: method.solve(cfg, source))
+    solution, facts = ranks.broadcast_from_zero(found)
+    return solution, facts
+
+
+def how_to_repeat(folder: Path) -> str:
+    """Return how the run is made again: it keeps no checkpoint, because it takes few passes over the rows."""
+    return (
+        f"a solver keeps no checkpoint; sigmapca train --resume {shortened(folder)} starts from the beginning"
+    )

@@ -1,0 +1,129 @@
+"""data=moments: count, mean and covariance of rows that are not here, as `sigmapca partial` wrote them for each part.
+
+Layout of a file (`format = "sigmapca-moments"`, `format_version` 1):
+
+    attrs      n, name (kind of data), format, format_version
+    /mean      (p,) float64     mean of the raw rows
+    /second    (p, p) float64   biased covariance of the raw rows
+    /names     (p,) text        names of the features, where the file had some
+
+Parts are merged by Chan's formula (`statistics.merge`), so the result does not depend on how the rows were divided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.atomic import replacing
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.base import Index, Source, Standardisation, need_two_samples
+from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.several import files_of
+from sigmapca_cli.sources.statistics import Moments, merge
+from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored
+
+FORMAT, FORMAT_VERSION = "sigmapca-moments", 1
+NO_ROWS = (
+    "data=moments holds sums over rows, and no rows: use model=pca_svd, ppca or factor_analysis, or read the rows "
+    "with data=array"
+)
+
+
+class MomentSource(Source):
+    """A source without rows: mean, covariance and principal axes only."""
+
+    has_rows = False
+
+    def __init__(self, m: Moments, names: Sequence[str] | None, options: Standardisation) -> None:
+        need_two_samples(m.n, "data=moments")
+        self.name, self._merged = "moments", m
+        self.n, self.p = m.n, len(m.mean)
+        self.names = None if names is None else tuple(names)
+        self._standardise(options, hashlib.sha256(m.second.tobytes()).digest())
+
+    def _gather(self, index: Index) -> NDArray:
+        raise InputError(NO_ROWS)
+
+    def _raw_moments(self, diagonal: bool) -> Moments:
+        m = self._merged
+        return Moments(m.n, m.mean, m.second.diagonal().copy() if diagonal else m.second)
+
+
+def build(cfg: DataConfig) -> MomentSource:
+    """Return the merged moments of all files of `data.path`."""
+    if cfg.path is None:
+        raise InputError("data=moments needs data.path=FILE, or a pattern such as 'part-*.h5'")
+    if cfg.half != "all":
+        raise InputError(f"data.half={cfg.half}: {NO_ROWS}")
+    merged: Moments | None = None
+    first: tuple[Path, list[str] | None] | None = None
+    origins: dict[str, Path] = {}
+    for path in files_of(cfg.path):
+        m, names, origin = read(path)
+        if merged is not None and len(m.mean) != len(merged.mean):
+            raise InputError(f"{path} has {len(m.mean)} features, the files before it {len(merged.mean)}")
+        if first is not None and names != first[1]:
+            raise InputError(f"{path} has other names of features than {first[0]}")
+        if origin in origins:
+            raise InputError(f"{path} and {origins[origin]} hold the same rows: give each part once")
+        first, origins[origin] = first or (path, names), path
+        merged = merge(merged, m)
+    assert merged is not None and first is not None
+    return MomentSource(merged, first[1], Standardisation.of(cfg))
+
+
+def is_moments(path: Path) -> bool:
+    """Return whether a file has the attribute of this format."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return as_text(file.attrs.get("format", "")) == FORMAT
+    except Exception:  # damaged: the next reader raises the error
+        return False
+
+
+def read(path: Path) -> tuple[Moments, list[str] | None, str]:
+    """Return moments, names of the features and a hash of the content. Raise InputError for another file."""
+    import h5py
+
+    with damaged(path, "make it again with sigmapca partial"), h5py.File(path, "r", locking=False) as file:
+        self_contained(file)
+        if as_text(file.attrs.get("format", "")) != FORMAT:
+            raise InputError(
+                f"{path} was not written by sigmapca partial: data=moments takes such files only"
+            )
+        version = int(file.attrs["format_version"])
+        if version > FORMAT_VERSION:
+            raise InputError(f"{path} has format version {version}, not {FORMAT_VERSION}: upgrade sigmapca")
+        n = int(file.attrs["n"])
+        mean, second = (np.asarray(stored(file[key])[...], np.float64) for key in ("mean", "second"))
+        names = [as_text(name) for name in stored(file["names"])[...]] if "names" in file else None
+        if mean.ndim != 1 or second.shape != 2 * mean.shape or n < 1 or len(names or mean) != len(mean):
+            raise ValueError("its arrays do not fit together")
+        if not (np.isfinite(mean).all() and np.isfinite(second).all() and (second.diagonal() >= 0).all()):
+            raise ValueError("its values are not those of a covariance")
+    content = hashlib.sha256(mean.tobytes() + second.tobytes() + str(n).encode()).hexdigest()
+    return Moments(n, mean, second), names, content
+
+
+def write(source: Source, path: Path) -> None:
+    """Write count, mean and covariance of the raw rows of a source. Raise InputError for too many features."""
+    import h5py
+
+    if source.p > WIDE:
+        raise InputError(
+            f"{source.p} features: the covariance would take {8e-9 * source.p**2:.1f} GB; at most {WIDE} are written"
+        )
+    m = source.raw_moments()
+    with replacing(path) as aside, h5py.File(aside, "w", locking=False) as file:
+        file.attrs.update(format=FORMAT, format_version=FORMAT_VERSION, n=m.n, name=source.name)
+        file["mean"], file["second"] = m.mean, m.second
+        if source.names is not None:
+            file.create_dataset("names", data=list(source.names), dtype=h5py.string_dtype())
