@@ -85,11 +85,11 @@ def prepared(overrides: tuple[str, ...]) -> tuple[list[Any], str, int]:
     cfg = composed(overrides).cfg
     from sigmapca_cli.solvers.projected import project
     from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.components import count_of
+    from sigmapca_cli.sources.components import count_for
 
     sources = [build(dataclasses.replace(cfg.data, half=half)) for half in ("even", "odd")]
     # k must be the same number in both halves
-    k = min(count_of(cfg.k, source.principal_axes()[0], source.n) for source in sources)
+    k = min(count_for(source, cfg.k) for source in sources)
     if k == 1:
         raise InputError("k=1: neither λ nor a changes a single filter; a path needs k of 2 or more")
     return [project(source, k, cfg.solver.clip)[:2] for source in sources], cfg.data.name, k

@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 
 LARGEST = 1e8
-"""Rows × k³ up to which `sigmapca data` follows the path itself: about two seconds. Beyond it names the command."""
+"""Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds. Beyond it names the command."""
 SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
 LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 
@@ -15,18 +15,24 @@ def support(facts: dict[str, Any]) -> dict[str, Any]:
     facts: what `sources.describe.describe` returns. Light tails have no path over a: λ is followed instead.
     """
     words = shlex.split(facts.get("command") or "")[2:]
-    k = next((int(word[2:]) for word in words if word.startswith("k=")), 32)
+    given = next((word[2:] for word in words if word.startswith("k=")), "auto")
+    k = int(given) if given.isdecimal() else 32
     along = "a" if "a=4" in words else "lam"
     data = [word for word in words if not word.startswith(("a=", "solver=", "model="))]
     if not words or k < 2 or "model=pca_svd" in words:
         return {}
-    if facts.get("patch_shape") is not None or facts["samples"] * k**3 > LARGEST:
+    if facts.get("patch_shape") is not None or work(facts, k) > LARGEST:
         return {"support": f"sigmapca path {shlex.join(data)} --along {along} (seconds to minutes)"}
     sentence, values = followed(tuple(data), along)
     found = {"support": sentence}
     if along == "a" and values and 4.0 not in values:
         found["command"] = facts["command"].replace(" a=4 ", f" a={min(values):g} ")
     return found
+
+
+def work(facts: dict[str, Any], k: int) -> float:
+    """Return what a path costs: moments of the components, and reading the features."""
+    return float(facts["samples"] * max(k**3, 2 * facts["features"]))
 
 
 def followed(data: tuple[str, ...], along: str) -> tuple[str, list[float]]:

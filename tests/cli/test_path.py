@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import scipy.sparse
 
 DATA = ["data=planted", "data.n=4000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
 
@@ -72,3 +73,13 @@ def test_the_page_does_not_praise_an_a_where_linear_pca_agrees_as_well(sigmapca,
 def test_the_page_of_many_rows_names_the_command(sigmapca, tmp_path):
     facts = named(sigmapca, tmp_path, np.random.default_rng(0).laplace(size=(20_000, 24)))
     assert facts["support"].startswith("sigmapca path data=array data.path=x.npy k=")
+
+
+def test_wide_and_sparse_rows_have_a_page_and_a_path(sigmapca, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "wide.npy", rng.laplace(size=(80, 3000)).astype(np.float32))
+    assert sigmapca("data", "wide.npy").returncode == 0
+    assert sigmapca("path", "data=array", "data.path=wide.npy", "--json").returncode == 0
+    scipy.sparse.save_npz(tmp_path / "s.npz", scipy.sparse.random_array((300, 2500), density=0.01, rng=rng))
+    result = sigmapca("data", "s.npz")
+    assert result.returncode == 0, result.stderr
