@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 
 LARGEST = 1e8
-"""Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds. Beyond it names the command."""
+"""Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds."""
 SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
 LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 
