@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sigmapca_cli import conf_files
 from sigmapca_cli.additions import refuse_unknown_additions
-from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.config import register
 from sigmapca_cli.errors import InputError, SigmapcaError
 from sigmapca_cli.hydra_errors import one_line
@@ -25,7 +25,7 @@ def compose_job(overrides: Sequence[str]) -> Job:
     register()
     refuse_unknown_additions(words)
     try:
-        with own_hydra(), initialize_config_dir(str(conf_folder()), **hydra_base()):
+        with own_hydra(), initialize_config_dir(str(conf_files.conf_folder()), **conf_files.hydra_base()):
             made = job_of(compose("config", words))
     except SigmapcaError:
         raise

@@ -64,7 +64,7 @@ def test_runs_with_their_data_get_the_figures_that_suit(name, figures, tmp_path)
     )
     drawn = {path.stem for path in plot_run(run, tmp_path, source=source)}
     assert drawn == {"filters", "spectrum", "histograms"} | figures
-    with pytest.raises(InputError, match="it needs the data of the run"):
+    with pytest.raises(InputError, match="it needs the rows of the run's data"):
         plot_run(run, tmp_path, ["histograms"])
 
 
