@@ -22,6 +22,7 @@ from sigmapca_cli.cli.searches import (
 )
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
+from sigmapca_cli.signals import stopped_before
 from sigmapca_cli.untrusted_files import refuse_irregular
 
 # Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
@@ -174,13 +175,19 @@ def planned(overrides: list[str]) -> int:
 
 def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], folder: Path) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
+    from hydra.core.plugins import Plugins
+
     from sigmapca_cli.cli.job import run_job
     from sigmapca_cli.conf_files import conf_folder
 
     silence(overrides)
     conf, flags = from_snapshots(conf_folder(), flags, folder)
+    # Hydra's search for plugins swallows errors of their imports, and with them what a signal raises meanwhile.
+    Plugins.instance()
+    refuse_if_stopped()
     try:
         run_job(task, overrides, flags, conf=conf)
+        refuse_if_stopped()
     except SystemExit as ended:  # a job that was stopped, or the first failure under --fail-fast
         return ended.code if isinstance(ended.code, int) else 1
     except SigmapcaError:
@@ -198,6 +205,12 @@ def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], fol
         print(f"sigmapca: the {who} gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+def refuse_if_stopped() -> None:
+    """Raise Stopped if a signal has asked this process to stop, whatever became of the error that it raised."""
+    if (stopped := stopped_before()) is not None:
+        raise stopped
 
 
 def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, list[str]]:

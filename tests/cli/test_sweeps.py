@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sigmapca_cli.errors import Stopped
 from sigmapca_cli.launchers.outcome import outcomes, table
 from sigmapca_cli.launchers.snapshot import snapshot
 from sigmapca_cli.runs.read import Run
@@ -162,3 +163,16 @@ def test_the_table_reads_damaged_and_foreign_folders(tmp_path):
     jobs = outcomes(tmp_path)
     assert [job.status for job in jobs] == ["failed", "failed"]
     assert table(jobs)[0] == "0 finished, 2 failed"
+
+
+def test_a_signal_whose_error_a_library_swallowed_still_stops_the_sweep(monkeypatch, tmp_path):
+    """Hydra's search for plugins catches every error of an import, and with it what a signal raised there."""
+    from sigmapca_cli import signals
+    from sigmapca_cli.cli import job, sweeps
+
+    begun = []
+    monkeypatch.setattr(signals, "_raised", [Stopped("SIGTERM before the end")])
+    monkeypatch.setattr(job, "run_job", lambda *_, **__: begun.append(1))
+    with pytest.raises(Stopped, match="SIGTERM"):
+        sweeps.launch(print, ["seed=0,1"], ["--multirun"], tmp_path)
+    assert not begun
