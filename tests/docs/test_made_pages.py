@@ -24,7 +24,6 @@ def test_the_pages_that_are_made():
         "findings.md",
         "findings-reproduction.md",
         "solver.md",
-        "growth.md",
     }
 
 
