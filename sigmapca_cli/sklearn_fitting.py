@@ -12,6 +12,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sklearn_products import RowsByProducts
 from sigmapca_cli.sklearn_solvers import (
     SOLVERS,
+    Model,
     leading,
     leading_of_covariance,
     turned_to,
@@ -21,25 +22,15 @@ from sigmapca_cli.sklearn_stream import Stream
 from sigmapca_cli.sources.components import count_of
 
 
-class Fitting:
+class Fitting(Model):
     """The steps of `fit` and `partial_fit` of `sklearn.SigmaPCA`, which has the parameters, after their checks."""
 
     n_components: int | float | str | None
     solver: str
     whiten: bool
-    lam: float
-    a: float | str
-    nonlinearity: str
-    derivative: str
-    max_iter: int
-    tol: float
-    random_state: Any
     mean_: np.ndarray
     components_: np.ndarray
     sigma_: np.ndarray
-    a_: np.ndarray
-    n_iter_: int
-    converged_: bool
     _stream: Stream
     _draws: np.random.RandomState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sigmapca_cli.sources.owners import in_words, owned_components
 from sigmapca_cli.sources.statistics import rank_of
 
 
-class Model(Protocol):
+class Model:
     """What a solver reads of the estimator, and what it sets."""
 
     lam: float

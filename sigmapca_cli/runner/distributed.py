@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.method import Method
 from sigmapca_cli.processes import WorkerInfo, blas, pick_threads
 from sigmapca_cli.runner.lifecycle import finish_run, open_run
+from sigmapca_cli.runner.open_run import OpenRun
 from sigmapca_cli.runner.stochastic import (
     TrainedRun,
     Training,
@@ -184,18 +185,32 @@ def check_same(ranks: Ranks, job: Job, source: Source) -> None:
             )
 
 
-def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
-    """Rank 0: open the run, train, evaluate and write."""
+@contextlib.contextmanager
+def opened_for_all(
+    job: Job, source: Source, ranks: Ranks, hint: Callable[[Path], str]
+) -> Iterator[OpenRun | Path]:
+    """Open the run on rank 0, and tell the others its folder; the folder itself if the run is finished already.
+
+    hint: what to do again if a rank is lost.
+    """
     with contextlib.ExitStack() as stack:
         opened = ranks.run_on_all(lambda: stack.enter_context(open_run(job, source)))
         if isinstance(opened, Path):
             ranks.broadcast_from_zero(None)
+        else:
+            folder = opened.folder
+            ranks.hint = lambda: hint(folder)
+            ranks.broadcast_from_zero(folder)
+            opened.writer.attrs["processes"] = ranks.world
+            log.info("%d processes: %s", ranks.world, ", ".join(ranks.names))
+        yield opened
+
+
+def lead(job: Job, source: Source, ranks: Ranks, guard: Guard) -> Path:
+    """Rank 0: open the run, train, evaluate and write."""
+    with opened_for_all(job, source, ranks, how_to_resume) as opened:
+        if isinstance(opened, Path):
             return opened
-        folder = opened.folder
-        ranks.hint = lambda: how_to_resume(folder)
-        ranks.broadcast_from_zero(folder)
-        opened.writer.attrs["processes"] = ranks.world
-        log.info("%d processes: %s", ranks.world, ", ".join(ranks.names))
         start = time.monotonic()
         method = methods.build(job.cfg)
         sharded = ranks.run_on_all(lambda: ShardedTraining(job, method, source, ranks, guard))

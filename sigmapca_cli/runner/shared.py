@@ -24,7 +24,7 @@ from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.processes import WorkerInfo, blas
 from sigmapca_cli.runner import choose
 from sigmapca_cli.runner.contracts import Facts, SolvedMethod
-from sigmapca_cli.runner.lifecycle import check_size, finish_run, open_run
+from sigmapca_cli.runner.lifecycle import check_size, finish_run
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.shares import shared
 from sigmapca_cli.signals import Guard
@@ -125,22 +125,17 @@ def check_shares(source: Source, world: int) -> None:
 
 def lead(job: Job, source: Source, ranks: Ranks) -> Path:
     """Rank 0: open the run, solve, evaluate and write."""
-    with contextlib.ExitStack() as stack:
-        opened = ranks.run_on_all(lambda: stack.enter_context(open_run(job, source)))
+    from sigmapca_cli.runner.distributed import opened_for_all
+
+    with opened_for_all(job, source, ranks, how_to_repeat) as opened:
         if isinstance(opened, Path):
-            ranks.broadcast_from_zero(None)
             return opened
-        folder = opened.folder
-        ranks.hint = lambda: how_to_repeat(folder)
-        ranks.broadcast_from_zero(folder)
-        opened.writer.attrs["processes"] = ranks.world
-        log.info("%d processes: %s", ranks.world, ", ".join(ranks.names))
         start = time.monotonic()
         assert isinstance(opened.method, SolvedMethod)
         solution, facts = solve(job.cfg, opened.method, source, opened.threads, ranks)
         log.info("solved in %.2f s", time.monotonic() - start)
         finish_run(opened, solution, {**facts, **solution.extra})
-        return folder
+        return opened.folder
 
 
 def follow(job: Job, method: SolvedMethod, source: Source, ranks: Ranks) -> NoReturn:
