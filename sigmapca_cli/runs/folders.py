@@ -38,17 +38,18 @@ def _walk(folder: str, depth: int) -> Iterator[Path]:
                 yield from _walk(entry.path, depth + 1)
 
 
-def age_key(folder: Path) -> tuple[str, int]:
+def age_key(folder: Path) -> tuple[str, int, int]:
     """Sorts folders by when they were made: from the name, else from the file that its first owner left.
 
-    The folder's own time would not do: whoever draws a figure into a run changes it.
+    That file, written for the last time when its owner lets go, also orders the runs of one second. The
+    folder's own time would not do: whoever draws a figure into a run changes it.
     """
     match = FOLDER_NAME.match(folder.name)
-    if match:
-        return match.group(1), int(match.group(3) or 1)
-    made = 0.0
-    for place in (folder / ".owner.1", folder):
+    made = 0
+    for place in (folder / ".owner.1",) if match else (folder / ".owner.1", folder):
         with contextlib.suppress(OSError):
-            made = place.stat().st_mtime
+            made = place.stat().st_mtime_ns
             break
-    return f"{datetime.fromtimestamp(made):%Y-%m-%d_%H-%M-%S}", 0
+    if match:
+        return match.group(1), made, int(match.group(3) or 1)
+    return f"{datetime.fromtimestamp(made / 1e9):%Y-%m-%d_%H-%M-%S}", made, 0

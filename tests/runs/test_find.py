@@ -1,5 +1,6 @@
 """What a user types becomes one run, or a line that helps."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_listing_is_in_order_and_complete(root: Path) -> None:
     run = found[3]
     assert (run.model, run.status, run.last["loss"], run.evaluation["mcc"]) == ("gha", fmt.FINISHED, 2.0, 0.5)
     assert run.attrs["seed"] == 3 and run.step == 5
+
+
+def test_runs_of_one_second_are_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+    made = [f"{name}0" for name in "caebdf"]
+    for i, name in enumerate(made):
+        folder = tmp_path / "m" / f"2024-05-01_10-00-00_{name}"
+        folder.mkdir(parents=True)
+        RunWriter(folder, model="m").finish()
+        (folder / ".owner.1").write_text("{}")
+        os.utime(folder / ".owner.1", ns=(i, 10**18 + i))
+    assert [run.folder.name[-2:] for run in find_runs(tmp_path)] == made
+    assert resolve("last", tmp_path).name.endswith(made[-1])
 
 
 def test_a_listing_follows_changes_and_survives_damage(root: Path, tmp_path: Path) -> None:
