@@ -19,8 +19,10 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
+from sigmapca_cli.runner.footprint import plan_of
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.pacing import planning
 
 SMALL = 1_000_000_000  # entries of a matrix whose covariance takes about a second
 
@@ -72,11 +74,13 @@ def load_source(cfg: Config) -> Source:
     from sigmapca_cli.sources import build
 
     if not needs_torch(cfg) or "torch" in sys.modules:
-        return build(cfg.data)
+        with planning(plan_of(cfg)):
+            return build(cfg.data)
     # Not a daemon: a process that ends while a library is being loaded would crash.
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
-    source = build(cfg.data)
+    with planning(plan_of(cfg)):
+        source = build(cfg.data)
     if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
         source.principal_axes()
     loading.join()

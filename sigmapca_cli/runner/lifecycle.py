@@ -253,7 +253,7 @@ def check_size(cfg: Config, source: Source) -> None:
     if source.constant_features == source.p:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     if isinstance(cfg.k, int):
-        check_memory(cfg, source)
+        check_memory(cfg, source.n, source.p)
     cfg.k = count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)
     if axes.rank == 0:

@@ -241,6 +241,13 @@ class Source(SecondMoments):
         for x in self.blocks(size):
             yield x.astype(B.dtype, copy=False) @ B
 
+    def measured_projections(self, B: NDArray, size: int = 8192) -> tuple[int, Iterator[NDArray]]:
+        """Return (m, projections of m rows): of all rows, or of those kept of a file whose rows take a pass to read.
+
+        m counts the rows of all ranks; the blocks x @ B are those of this rank.
+        """
+        return self.n, self.projections(B, size)
+
     def projected(self, index: Index, B: NDArray) -> NDArray:
         """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k).
 
