@@ -181,17 +181,16 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     from sigmapca_cli.shares import shared
     from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.implicit import WIDE
+    from sigmapca_cli.sources.low_rank import LowRank
     from sigmapca_cli.sources.memory import MemorySource, PlacedSource
     from sigmapca_cli.sources.sparse import is_sparse
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale
-    if (
-        run.clip is None
-        and run.whitening is None
-        and (source.p > WIDE or is_sparse(getattr(source, "X", None)))
-    ):
-        return source.placed(source.mean if centred else mean, scale)
+    factors = run.whitening if isinstance(run.whitening, LowRank) else None
+    unlike = run.clip is not None or (run.whitening is not None and factors is None)
+    if not unlike and (source.p > WIDE or is_sparse(getattr(source, "X", None))):
+        return source.placed(source.mean if centred else mean, scale, factors)
     low, high = (-np.inf, np.inf) if run.clip is None else run.clip
     with shared(None):  # every rank holds all of these rows
         x = np.concatenate(

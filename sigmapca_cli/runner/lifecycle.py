@@ -33,6 +33,7 @@ from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
+from sigmapca_cli.sources.low_rank import LowRank
 from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k
 
@@ -184,7 +185,8 @@ def finish_run(
 
 def stored_arrays(solution: Solution, source: Source) -> dict[str, Any]:
     """Return what `run.h5` stores of a solution, and of the data that is needed to apply it to new rows."""
-    truth = source.truth
+    truth, T = source.truth, source.whitening
+    factors = (T.left, T.right) if isinstance(T, LowRank) else (None, None)
     return {
         "filters": solution.W,
         "sigma": solution.sigma,
@@ -193,7 +195,9 @@ def stored_arrays(solution: Solution, source: Source) -> dict[str, Any]:
         "rotation": solution.rotation,
         "mean": source.mean,
         "scale": source.scale,
-        "whitening": source.whitening,
+        "whitening": None if isinstance(T, LowRank) else T,
+        "whitening_left": factors[0],
+        "whitening_right": factors[1],
         "feature_name": source.names,
         "clip": source.clip,
         "truth_filters": truth.filters if truth is not None and truth.filters is not None else None,

@@ -226,9 +226,14 @@ class Run:
         return self.array("clip")
 
     @cached_property
-    def whitening(self) -> np.ndarray | None:
-        """Return the whitening matrix (p, p) that followed standardisation, or None."""
-        return self.array("whitening")
+    def whitening(self) -> Any:
+        """Return the whitening matrix (p, p) that followed standardisation, by its factors if these are stored."""
+        left, right = self.array("whitening_left"), self.array("whitening_right")
+        if left is None or right is None:
+            return self.array("whitening")
+        from sigmapca_cli.sources.low_rank import LowRank
+
+        return LowRank(left, right)
 
     @cached_property
     def truth(self) -> dict[str, np.ndarray]:

@@ -15,7 +15,8 @@ from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
-from sigmapca_cli.sources.second_moments import SecondMoments
+from sigmapca_cli.sources.low_rank import low_rank_whitening, whole_refused
+from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
 from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
 
 Array = NDArray[np.float64]
@@ -104,7 +105,7 @@ class Source(SecondMoments):
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
-    whitening: Array | None = None
+    whitening: Whitening | None = None
     hash: str
 
     # what a row is called in its file: its line, or its number
@@ -151,9 +152,7 @@ class Source(SecondMoments):
         self._covariance = self._axes = self._leading = None
         self.scale, self.whitening = scale, None
         if options.whiten != "none":
-            self._refuse_whitening()
-            T = whitening_matrix(self._scaled_covariance(), options.whiten, options.whiten_rank)
-            self.whitening = T * options.scale_input
+            self.whitening = self._whitening_of(options) * options.scale_input
             self._covariance = None
         else:
             self.scale = scale / options.scale_input
@@ -165,12 +164,15 @@ class Source(SecondMoments):
         parts = (content, described.encode(), m.mean.tobytes(), variance.tobytes())
         self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
 
-    def _refuse_whitening(self) -> None:
-        if self.p > WIDE:
-            raise InputError(
-                f"data.whiten of {self.p} features needs a matrix of {8e-9 * self.p**2:.1f} GB, and takes {WIDE} "
-                "features at most: drop it, and choose k (model=fastica and model=lica whiten k components)"
-            )
+    def _whitening_of(self, options: Standardisation) -> Whitening:
+        """Return what whitens the scaled rows, of many features by its factors."""
+        rank = options.whiten_rank
+        if self.p <= WIDE:
+            return whitening_matrix(self._scaled_covariance(), options.whiten, rank)
+        if rank is None:
+            raise InputError(whole_refused(self.p))
+        self._data_mean, self._offset = self.mean, np.zeros_like(self.mean)
+        return low_rank_whitening(self.leading_axes(min(rank, self.n, self.p)), options.whiten, rank)
 
     @property
     def constant_features(self) -> int:
@@ -283,10 +285,10 @@ class Source(SecondMoments):
         other._prepare_apply()
         return other
 
-    def placed(self, mean: Array, scale: Array) -> "Source":
-        """Return the same rows, not whitened, standardised with another mean and scale (p,); constants are kept."""
+    def placed(self, mean: Array, scale: Array, whitening: Whitening | None = None) -> "Source":
+        """Return the same rows standardised with another mean, scale (p,) and whitening; constants are kept."""
         other = copy.copy(self)
-        other.mean, other.scale, other.whitening = mean, scale, None
+        other.mean, other.scale, other.whitening = mean, scale, whitening
         other._constant = np.zeros_like(self._constant)
         other._covariance = other._axes = other._leading = None
         other._prepare_apply()
