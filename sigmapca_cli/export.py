@@ -12,7 +12,7 @@ import numpy as np
 
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.low_rank import LowRank
+from sigmapca_cli.low_rank import LowRank
 
 NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
 OPSET = 17

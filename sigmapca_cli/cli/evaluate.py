@@ -178,10 +178,10 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
     import numpy as np
 
+    from sigmapca_cli.low_rank import LowRank
     from sigmapca_cli.shares import shared
     from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.implicit import WIDE
-    from sigmapca_cli.sources.low_rank import LowRank
     from sigmapca_cli.sources.memory import MemorySource, PlacedSource
     from sigmapca_cli.sources.sparse import is_sparse
 

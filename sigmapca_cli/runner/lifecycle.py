@@ -15,6 +15,7 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints, choose
 from sigmapca_cli.runner.contracts import Facts
@@ -33,7 +34,6 @@ from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
-from sigmapca_cli.sources.low_rank import LowRank
 from sigmapca_cli.sources.owners import warn_about
 from sigmapca_cli.sources.statistics import check_k
 

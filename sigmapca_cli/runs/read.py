@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.layout import check_layout
@@ -231,8 +232,6 @@ class Run:
         left, right = self.array("whitening_left"), self.array("whitening_right")
         if left is None or right is None:
             return self.array("whitening")
-        from sigmapca_cli.sources.low_rank import LowRank
-
         return LowRank(left, right)
 
     @cached_property

@@ -15,9 +15,9 @@ from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
-from sigmapca_cli.sources.low_rank import low_rank_whitening, whole_refused
 from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
 from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
+from sigmapca_cli.sources.whitening import low_rank_whitening, whole_refused
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas, mapped
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
-from sigmapca_cli.sources.low_rank import LowRank, whitened_covariance
 from sigmapca_cli.sources.statistics import Moments, principal_axes
+from sigmapca_cli.sources.whitening import whitened_covariance
 
 Array = NDArray[np.float64]
 Whitening = Array | LowRank
