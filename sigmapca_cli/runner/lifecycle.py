@@ -32,6 +32,7 @@ from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.solvers.from_sums import refuse_without_rows
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.owners import warn_about
@@ -243,7 +244,8 @@ def choose_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
 
 def check_rows(cfg: Config, source: Source) -> None:
     """Raise InputError if only sums over the rows are known, and the method needs rows."""
-    if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
+    by_sums = cfg.solver.name == "moments" and getattr(source, "fourth", None) is not None
+    if not source.has_rows and not (by_sums or cfg.model.objective in ("pca_svd", "ppca", "factor_analysis")):
         from sigmapca_cli.sources.moments import NO_ROWS
 
         what = f"solver={cfg.solver.name}" if cfg.model.kind != "direct" else f"model={cfg.model.name}"
@@ -263,3 +265,6 @@ def check_size(cfg: Config, source: Source) -> None:
     if axes.rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     check_k(cfg.k, source.n, source.p, axes.rank)
+    if not source.has_rows and cfg.solver.name == "moments" and cfg.model.kind != "direct":
+        sums: Any = source
+        refuse_without_rows(cfg.k, cfg.solver.lam, cfg.solver.clip, sums.fourth.k)
