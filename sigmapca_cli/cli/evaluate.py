@@ -101,7 +101,7 @@ def print_components(run: str, values: dict[str, Any]) -> None:
 
     from sigmapca_cli.cli.opening import tabulated
 
-    k = len(values["kurtosis"])
+    k = len(values["pca_sigma"])
     names = [n for n, v in values.items() if isinstance(v, np.ndarray) and v.shape == (k,)]
     print(f"\n{run}")
     print(

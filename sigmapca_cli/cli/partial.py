@@ -17,7 +17,7 @@ def partial(
     axes: str = typer.Option(
         None, "--axes", metavar="FILES", help="Sums of all parts: write fourth moments in their leading axes."
     ),
-    k: int = typer.Option(16, "-k", help="With --axes: number of axes."),
+    k: int = typer.Option(None, "-k", help="With --axes: number of axes; 16 unless given."),
 ) -> None:
     """Read the rows once, and write their count, mean and covariance; parts are merged by data=moments.
 
@@ -43,6 +43,9 @@ def partial(
             f"data.{next(iter(standardising))}: partial writes the sums of a file's rows as they are; give it to train "
             "data=moments"
         )
+    if k is not None and axes is None:
+        raise InputError(f"-k {k}: is the number of axes of fourth moments; give --axes FILES too")
+    k = 16 if k is None else k
     basis = None if axes is None else leading(axes, k, standardising)  # before the rows are read
     source = build(DataConfig(name="array", path=path, **options))
     if basis is None:

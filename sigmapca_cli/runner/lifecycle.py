@@ -260,11 +260,11 @@ def check_size(cfg: Config, source: Source) -> None:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     if isinstance(cfg.k, int):
         check_memory(cfg, source.n, source.p)
-    cfg.k = count_for(source, cfg.k)
+    sums: Any = None if source.has_rows else getattr(source, "fourth", None)
+    cfg.k = sums.k if cfg.k == "auto" and sums is not None else count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)
     if axes.rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     check_k(cfg.k, source.n, source.p, axes.rank)
-    if not source.has_rows and cfg.solver.name == "moments" and cfg.model.kind != "direct":
-        sums: Any = source
-        refuse_without_rows(cfg.k, cfg.solver.lam, cfg.solver.clip, sums.fourth.k)
+    if sums is not None and cfg.solver.name == "moments" and cfg.model.kind != "direct":
+        refuse_without_rows(cfg.k, cfg.solver.lam, cfg.solver.clip, sums.k)

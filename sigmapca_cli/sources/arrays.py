@@ -210,14 +210,14 @@ def build(cfg: DataConfig) -> Source:
             "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
         )
     paths = files_of(cfg.path)
-    if len(paths) == 1 and is_hdf5(paths[0]):
+    if is_hdf5(paths[0]):
         from sigmapca_cli.sources import moments, prepared
 
         if moments.is_moments(paths[0]):
             raise InputError(
-                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={paths[0]}"
+                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={cfg.path}"
             )
-        if prepared.is_prepared(paths[0]):
+        if len(paths) == 1 and prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
     table = read_files(paths, cfg)
     return table_source(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.atomic import replacing
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import fourth_sums
+from sigmapca_cli.sources.array_files import is_hdf5
 from sigmapca_cli.sources.base import Index, Source, Standardisation, need_two_samples
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.fourth_sums import FourthSums, refuse_other_standardisation
@@ -143,6 +144,8 @@ def read(path: Path) -> tuple[Moments, list[str] | None, str, FourthSums | None]
     """
     import h5py
 
+    if not is_hdf5(path):
+        raise InputError(f"{path} was not written by sigmapca partial: data=moments takes such files only")
     with damaged(path, "make it again with sigmapca partial"), h5py.File(path, "r", locking=False) as file:
         self_contained(file)
         if as_text(file.attrs.get("format", "")) != FORMAT:

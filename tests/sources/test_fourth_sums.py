@@ -35,7 +35,7 @@ def parts(tmp_path_factory):
     np.save(folder / "all.npy", X)
     for i, (start, stop) in enumerate(CUTS):
         np.save(folder / f"rows-{i}.npy", X[start:stop])
-        partial(str(folder / f"rows-{i}.npy"), [], output=str(folder / f"part-{i}.h5"), axes=None, k=K)
+        partial(str(folder / f"rows-{i}.npy"), [], output=str(folder / f"part-{i}.h5"), axes=None, k=None)
     second_pass(folder, "fourth")
     second_pass(folder, "scaled", "data.standardise=feature")
     return folder
@@ -107,6 +107,7 @@ def test_it_differs_from_linear_pca(parts, tmp_path):
     pca = solved(parts, tmp_path, "fourth-*.h5", "model=pca_svd")
     found = solved(parts, tmp_path, "fourth-*.h5", "solver=moments")
     assert np.abs(pca.filters - found.filters).max() > 0.1
+    assert solved(parts, tmp_path, "fourth-*.h5", "solver=moments", k="auto").filters.shape == (P, K)
     again = solved(parts, tmp_path, "fourth-*.h5", "solver=moments", "init=file", f"init_file={found.folder}")
     np.testing.assert_allclose(again.filters, found.filters, atol=1e-6)
 
@@ -138,6 +139,10 @@ def test_parts_that_do_not_fit_together_are_refused(parts, tmp_path):
         build(DataConfig(name="moments", path=[str(parts / "fourth-0.h5"), str(parts / "scaled-1.h5")]))
     with pytest.raises(InputError, match="the same rows"):
         build(DataConfig(name="moments", path=[str(parts / "fourth-0.h5")] * 2))
+    with pytest.raises(InputError, match=r"all\.npy was not written by sigmapca partial"):
+        sums_of(parts, "all.npy")
+    with pytest.raises(InputError, match=r"use data=moments data\.path=.*fourth-\*\.h5"):
+        build(DataConfig(name="array", path=str(parts / "fourth-*.h5")))
 
 
 def test_axes_that_cannot_be_used_are_refused_before_the_rows_are_read(parts, tmp_path):
@@ -161,7 +166,9 @@ def test_axes_that_cannot_be_used_are_refused_before_the_rows_are_read(parts, tm
         with pytest.raises(InputError, match=why):
             partial(path, [], output=out, axes=given, k=k)
     with pytest.raises(InputError, match=r"data\.whiten"):
-        partial(str(parts / "all.npy"), ["data.whiten=zca"], output=out, axes=None, k=3)
+        partial(str(parts / "all.npy"), ["data.whiten=zca"], output=out, axes=None, k=None)
+    with pytest.raises(InputError, match="give --axes"):
+        partial(str(parts / "all.npy"), [], output=out, axes=None, k=3)
     assert not (tmp_path / "o.h5").exists()
 
 
