@@ -31,11 +31,14 @@ def trainer(*overrides: str):
     from sigmapca_cli.job import job_of
     from sigmapca_cli.runner import choose, stochastic
     from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.components import count_for
 
     register()
     with initialize_config_dir(str(conf_folder()), **hydra_base()):
         cfg = job_of(compose("config", list(overrides))).cfg
-    return stochastic.make_trainer(cfg, choose.method_of(cfg), build(cfg.data), "cpu")
+    source = build(cfg.data)
+    cfg.k = count_for(source, cfg.k)
+    return stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
 
 
 def step() -> Row:
@@ -107,6 +110,7 @@ def whole_run() -> Row:
     import numpy as np
 
     from sigmapca_cli.sources import build
+    from sigmapca_cli.sources.components import count_for
     from sigmapca_cli.sources.config import DataConfig
 
     with tempfile.TemporaryDirectory() as folder:
