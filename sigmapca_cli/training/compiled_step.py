@@ -5,7 +5,7 @@ products and the tanh, and three compiled functions (`kernels`) do all the rest 
 needs the scale of a component as a contiguous row, the components may be columns, W (p, k) and y (b, k): that is the
 layout in which the products are fastest with every kernel of OpenBLAS that was measured.
 
-numba, which compiles, is an extra of the installation. To load it takes half a second, so that only long runs use it.
+numba, which compiles, is an extra of the installation. Loading it takes half a second and 150 MB, so only long runs use it.
 The rounding differs from that of `fused_step`; a run goes on with the step with which it began.
 """
 
@@ -30,7 +30,9 @@ from sigmapca_cli.training.protocols import State
 log = logging.getLogger("sigmapca")
 
 LANES = 128  # fewest numbers of a piece: `kernels`
-LEAST_GAIN = 0.5  # seconds that a run has to save
+LEAST_GAIN = (
+    2.0  # seconds that a run has to save: numba takes half a second and 150 MB, and compiling once six
+)
 GAIN, GAIN_PER_WEIGHT = 15e-6, 3.5e-9  # seconds that a step saves, and more for each of p·k weights
 
 loading = threading.Lock()
