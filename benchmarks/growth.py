@@ -10,7 +10,6 @@ picard. The numbers go to docs/results/growth.json (some 20 minutes on two free 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stored import keep
 
-PLACE = Path(__file__).resolve().parents[1] / "docs" / "results" / "growth.json"
 LIMIT = 300
 """Seconds after which a process is stopped; its cell is then empty."""
 
@@ -136,7 +135,6 @@ def cell(found: dict[str, float] | None) -> str:
 
 def main() -> None:
     """Measure what is named, or everything."""
-    stored = json.loads(PLACE.read_text("utf-8")) if PLACE.exists() else {}
     for axis in sys.argv[1:] or AXES:
         rows = []
         for row in table(AXES[axis]):
@@ -147,8 +145,7 @@ def main() -> None:
             [" × ".join(f"{value:,}" for value in row["size"]), *(cell(row["cells"][name]) for name in names)]
             for row in rows
         ]
-        stored[axis] = {"head": ["n × p × k", *names], "rows": body, "numbers": rows}
-        PLACE.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        keep("growth", **{axis: {"head": ["n × p × k", *names], "rows": body, "numbers": rows}})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Do disjoint halves of the images give the same filters, and if not, is it the data or the route of the solver?
 
-    python benchmarks/halves.py [natural|cifar10|planted] [k ...] [a=2,4,inf] [starts=7] [store=FILE.json]
+    python benchmarks/halves.py [natural|cifar10|planted] [k ...] [a=2,4,inf] [starts=7] [store=yes]
 
 Mean matched |cos| between the filters from even and from odd images; cifar10: the first 500 training images (folder in
 SIGMAPCA_DATA, default data/). `span`: mean cosine of the principal angles between the two PCA subspaces, which no
@@ -8,13 +8,12 @@ method inside them can exceed by much. The Newton solver starts at PCA, at its o
 solver=moments, and (odd half only) at the answer of the even half, taken into the subspace of the odd one. A cross: not
 converged. Seconds are those of both halves, beyond reading and projecting. starts=N adds the solution of largest J from
 N starts, with the number of different solutions in the even and the odd half, and how far they are apart. planted: rows
-with known directions, four groups of equal variance in 2k features. store: put the numbers into a file, such as
+with known directions, four groups of equal variance in 2k features. store: put the numbers into
 docs/results/halves.json, from which the pages are made (`sigmapca reproduce --write-docs`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stored import keep
 
 from sigmapca_cli import sources
 from sigmapca_cli.evaluation.agreement import agreement
@@ -195,14 +195,7 @@ def main() -> None:
     for k in [int(size) for size in sizes] or [32]:
         found = table(name, k, scales, int(words.get("starts", 1)))
         if "store" in words:
-            keep(Path(words["store"]), f"{name} {k}", found)
-
-
-def keep(path: Path, name: str, found: dict[str, Any]) -> None:
-    """Put one table into a file of docs/results."""
-    stored = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    stored[name] = found
-    path.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", "utf-8")
+            keep("halves", **{f"{name} {k}": found})
 
 
 if __name__ == "__main__":

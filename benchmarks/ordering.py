@@ -9,12 +9,11 @@ Data: 10,000 rows of 4 Laplace sources in 8 dimensions, standard deviations 3, 2
 ordered its components if column i has |cos| ≥ 0.99 with source i, for every i. All seeds are trained as one program.
 """
 
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import torch
+from stored import keep, read
 
 from sigmapca_cli.methods import build
 from sigmapca_cli.reproduce.work import composed
@@ -103,8 +102,7 @@ def aligned(
 
 def main(wanted: list[str]) -> None:
     """Measure what is asked for and write it into the file; the other rows stay."""
-    path = Path(__file__).resolve().parents[1] / "docs" / "results" / "ordering.json"
-    stored = json.loads(path.read_text("utf-8")) if path.exists() else {"methods": {}}
+    methods = read("ordering").get("methods", {})
     torch.set_num_threads(1)
     for method in METHODS:
         if wanted and not method.startswith(tuple(wanted)):
@@ -114,11 +112,10 @@ def main(wanted: list[str]) -> None:
             cosines = aligned(method, optimizer)
             least = np.nan_to_num(cosines.min(-1)).round(3)  # 0 where a run diverged
             row[optimizer] = {"ordered": int((least >= ALIGNED).sum()), "least": least.tolist()}
-        stored["methods"][method] = row
+        methods[method] = row
         print(method, row, flush=True)
-    stored |= {"command": "python benchmarks/ordering.py", "seeds": SEEDS, "steps": STEPS, "rate": RATE}
-    stored["methods"] = {name: stored["methods"][name] for name in METHODS if name in stored["methods"]}
-    path.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    known = {"command": "python benchmarks/ordering.py", "seeds": SEEDS, "steps": STEPS, "rate": RATE}
+    keep("ordering", **known, methods={name: methods[name] for name in METHODS if name in methods})
 
 
 if __name__ == "__main__":

@@ -54,13 +54,12 @@ def draw(kind: str, seed: int) -> torch.Tensor:
     return torch.from_numpy(s - s.mean(0))
 
 
-def separated(kind: str, a: float, derivative: str, steps: int, seed: int) -> float:
-    """Mean |cos| of the filters to the axes after training from 45°, nudged by the noise of the batches
-    only.
-    """
+def separated(kind: str, a: float, derivative: str, steps: int, seed: int, angle: float = 45) -> float:
+    """Mean |cos| of the filters to the axes after training from this angle, in degrees; 45 is the worst start."""
     x, one = draw(kind, seed), method(a, derivative)
     generator = torch.Generator().manual_seed(seed)
-    W = torch.tensor([[1.0, -1.0], [1.0, 1.0]], dtype=torch.float64) / np.sqrt(2)
+    cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
+    W = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
     state = one.init_state(W, x.std(0, correction=0), generator)
     sgd, parameters = optimizers.SGD(0.9), {"W": state["W"]}
     slots = optimizers.zero_state("sgd", parameters)

@@ -5,7 +5,8 @@
 The even half of 500 CIFAR-10 images, k = 32, 25,000 rows, from PCA. The flow θ′ = −S/D is followed in small steps,
 800 with δ always that of the rotation, where it climbs no function, then 3,200 more in three ways: δ held, so that it
 climbs J(·; δ); δ following slowly; δ following at once. Columns: the step; max |S| with the δ in use and with its own,
-relative; how far δ is from its own; how far the pair that went farthest has turned, radians.
+relative; how far δ is from its own; how far the pair that went farthest has turned, radians. The end and the range of
+S over the second half go to docs/results/turning.json.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import sys
 
 import numpy as np
+from stored import keep
 
 from sigmapca_cli import sources
 from sigmapca_cli.solvers import jacobian as jac
@@ -29,8 +31,9 @@ KEY, K, ROWS, OWN, STEPS, EVERY = ("scaled_tanh", "true"), 32, 25_000, 800, 4000
 PACE, WIDEST = 0.5, 0.1
 
 
-def flow(rows: Rows, a: np.ndarray, follow: float) -> None:
-    """Print the flow; from step OWN on, δ goes a share `follow` of the way to its own at each step."""
+def flow(rows: Rows, a: np.ndarray, follow: float) -> dict[str, object]:
+    """Print the flow and return its end; after step OWN δ goes a share `follow` of the way to its own each step."""
+    seen: list[list[float]] = []
     R, turned, delta = np.eye(K), np.zeros(K * (K - 1) // 2), np.zeros(K)
     for step in range(STEPS):
         C = R.T @ rows.C @ R
@@ -48,12 +51,23 @@ def flow(rows: Rows, a: np.ndarray, follow: float) -> None:
             scale, most = np.mean(np.abs(moments.m) + np.abs(moments.c)), int(np.abs(turned).argmax())
             i, j = (int(index[most]) + 1 for index in np.triu_indices(K, 1))
             gap = np.abs(own - delta).max() / np.abs(own).max()
-            sizes = [np.abs(part).max() / scale for part in (held, S)]
+            sizes = [float(np.abs(part).max() / scale) for part in (held, S)]
+            seen.append(sizes)
             print(
                 f"  {step + 1}: {sizes[0]:.1e} {sizes[1]:.1e} {gap:.1e} {i}, {j}: {turned[most]:.2f}",
                 flush=True,
             )
         R = steps.rotate(R, theta)
+    later = [own for _, own in seen[len(seen) // 2 :]]
+    return {
+        "held": f"{sizes[0]:.0e}",
+        "own": f"{sizes[1]:.3f}",
+        "least": f"{min(later):.3f}",
+        "greatest": f"{max(later):.3f}",
+        "apart": f"{gap:.0%}".replace("%", " %"),
+        "turned": f"{abs(turned[most]):.1f}",
+        "sigmas": ", ".join(f"{sigma[index]:.1f}" for index in (i - 1, j - 1)),
+    }
 
 
 def main() -> None:
@@ -62,10 +76,12 @@ def main() -> None:
     path = os.environ.get("SIGMAPCA_DATA", "data")
     _, Y, _, _ = project(sources.build(DataConfig(name="cifar10", path=path, images=500, half="even")), K)
     rows = Rows.spaced(Y, ROWS, 4096)
+    found: dict[str, object] = {}
     with threads(None):
         for follow in (0.0, 0.003, 1.0):
             print(f"delta follows at {follow:g} a step")
-            flow(rows, a, follow)
+            found[f"{follow:g}"] = flow(rows, a, follow)
+    keep("turning", **{f"a = {a[0]:g}": found})
 
 
 if __name__ == "__main__":

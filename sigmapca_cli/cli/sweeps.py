@@ -42,6 +42,9 @@ PLACE = (
     "hydra.sweeper.n_trials=",  # more trials of the same search
 )
 
+# What joblib, concurrent.futures and Ray raise when a worker process dies.
+KILLED = ("TerminatedWorkerError", "BrokenProcessPool", "WorkerCrashedError", "NodeDiedError")
+
 
 def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
     """The folder of a sweep: named by its command, so that the same command again finds and resumes it.
@@ -196,9 +199,12 @@ def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], fol
     except OSError as problem:
         raise write_failed(Path(problem.filename or folder), problem) from None
     except Exception as problem:
-        # A launcher's own: a worker was killed, say. What the jobs reached stands in their folders.
+        # A launcher's own. What the jobs reached stands in their folders.
         if os.environ.get("SIGMAPCA_DEBUG"):
             raise
+        if type(problem).__name__ in KILLED:
+            print("sigmapca: a worker was killed, by the system for its memory or by hand", file=sys.stderr)
+            return 75
         text = " ".join(str(problem).split())[:300]
         if adaptive_sweeper(overrides) and ended_by(text):
             return 0

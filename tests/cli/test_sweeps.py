@@ -1,5 +1,6 @@
 """Sweeps as a person sees them: failures told at once and in a table, resumed by the same command, one process each."""
 
+import json
 import os
 import signal
 import subprocess
@@ -136,6 +137,35 @@ def test_other_launchers(tmp_path, small, launcher, options):
     words, _ = start(tmp_path, *command, f"hydra/launcher={launcher}", *options).communicate(timeout=240)
     assert "2 finished, 2 failed" in words and "Traceback" not in words
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished", "failed"] * 2
+
+
+def test_a_worker_of_joblib_that_gets_a_signal_in_the_middle_of_its_job(sigmapca, tmp_path, small):
+    pytest.importorskip(
+        "hydra_plugins.hydra_joblib_launcher", reason="hydra-joblib-launcher is not installed"
+    )
+    command = ("-m", *small[:-1], "seed=0,1", "threads=1", "k=4", "steps=6000", "checkpoint.every_steps=1000")
+    parallel = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    job, saved = tmp_path / "none", 0
+    for sent, words in ((signal.SIGKILL, "a worker was killed"), (signal.SIGTERM, "SIGTERM at step")):
+        sweep = start(tmp_path, *command, *parallel)
+        before = saved
+        while saved == before:
+            assert sweep.poll() is None, sweep.communicate()[0]
+            time.sleep(0.02)
+            job = next((tmp_path / "outputs").glob("sweeps/*/1"), job)
+            saved = (job / "checkpoint.h5").stat().st_mtime_ns if (job / "checkpoint.h5").exists() else before
+        os.kill(json.loads(max(job.glob(".owner.*")).read_text())["pid"], sent)
+        said, _ = sweep.communicate(timeout=120)
+        assert sweep.returncode == 75, said
+        assert words in said and "the same command again goes on" in said and "Traceback" not in said
+        assert Run.open(job).resumable
+        saved = (job / "checkpoint.h5").stat().st_mtime_ns
+    again, _ = start(tmp_path, *command, *parallel).communicate(timeout=240)
+    assert "2 finished" in again
+    assert (
+        sigmapca("train", *small, "steps=6000", "seed=1", "threads=1", "--run-dir", "whole").returncode == 0
+    )
+    assert np.array_equal(Run.open(job).filters, Run.open(tmp_path / "whole").filters)
 
 
 def test_the_copy_of_conf_is_whole_and_follows_its_content(tmp_path):
