@@ -52,11 +52,13 @@ def step() -> Row:
     import torch
 
     from sigmapca_cli.processes import blas
+    from sigmapca_cli.training.compiled_step import is_installed
 
     torch.set_num_threads(1)
+    backends = ("numpy", "numba") if is_installed() else ("numpy",)
     with blas(1), contextlib.ExitStack() as stack:
         steps, batches, (b, p, k) = {}, None, (0, 0, 0)
-        for backend in ("numpy", "numba"):
+        for backend in backends:
             ours = trainer("model=nlpca")
             ours.backend = backend
             b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
@@ -76,7 +78,7 @@ def step() -> Row:
     least = {name: min(values) for name, values in found.items()}  # little disturbed by other programs
     best = min(("rows", "columns"), key=least.__getitem__)
     over: Row = {"least": {name: round(value / STEPS * 1e6, 1) for name, value in least.items()}}
-    for top, bottom in (*((name, best) for name in steps), ("eager", "numpy"), ("eager", "numba")):
+    for top, bottom in (*((name, best) for name in steps), *(("eager", name) for name in backends)):
         over[f"{top}/{bottom}"] = round(ratio(found, top, bottom), 2)
         over[f"{top}/{bottom}, least"] = round(least[top] / least[bottom], 2)
     return row("one step of nlpca, µs", found, STEPS * 1e-6, **over)

@@ -56,9 +56,12 @@ class OpenRun:
     def loaded_backend(self) -> str:
         """Return the backend, once it is loaded. If numba cannot compile here, NumPy makes the steps, and is stored."""
         cfg = self.job.cfg
-        if self.backend == "numba" and load(cfg.dtype, cfg.optimizer.name) is None:
-            self.backend = "numpy"
-            self.writer.attrs |= backend_facts(self.backend)
+        if self.backend == "numba":
+            if load(cfg.dtype, cfg.optimizer.name) is not None:
+                log.info("numba makes the steps")
+            else:
+                self.backend = "numpy"
+                self.writer.attrs |= backend_facts(self.backend)
         return self.backend
 
 

@@ -1,12 +1,12 @@
-"""The step of the main method with compiled loops: the arithmetic of `fused_step`, in the layout that BLAS likes best.
+"""The step of the main method with compiled loops: the arithmetic of `fused_step`, in the layout that BLAS prefers.
 
 NumPy starts some 40 operations in a step, and each reads and writes its arrays again. Here NumPy makes the four matrix
-products and the tanh, and three compiled functions (`kernels`) do all the rest in one or two passes. As no operation
-needs the scale of a component as a contiguous row, the components may be columns, W (p, k) and y (b, k): that is the
-layout in which the products are fastest with every kernel of OpenBLAS that was measured.
+products and the tanh, and three compiled functions (`kernels`) do the rest in one or two passes. No operation needs the
+scale of a component as a contiguous row. So the components are columns, W (p, k) and y (b, k): for the default size the
+products are faster so with all kernels of OpenBLAS that were measured (docs/performance.md).
 
-numba, which compiles, is an extra of the installation. Loading it takes half a second and 150 MB, so only long runs use it.
-The rounding differs from that of `fused_step`; a run goes on with the step with which it began.
+numba, which compiles, is an extra of the installation. Loading it takes half a second and 150 MB, so only long runs
+use it. The rounding differs from that of `fused_step`; a run keeps the step with which it began.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _load(dtype: str, optimizer: str) -> Any | None:
         call_each(kernels, optimizer, np.dtype(dtype).type)
     except Exception as problem:  # of the compiler, its cache folder, its version of NumPy …
         reason = " ".join(str(problem).split())[:120] or type(problem).__name__
-        log.warning("numba cannot compile here, NumPy makes the steps: %s", reason)
+        hint = "; set NUMBA_CACHE_DIR to a folder that can be written" if "cache" in reason else ""
+        log.warning("numba cannot compile here, NumPy makes the steps: %s%s", reason, hint)
         return None
     return kernels
 

@@ -102,10 +102,9 @@ def test_steps_tensors_on_a_cpu_with_the_same_bits():
     np.testing.assert_array_equal(loss, same_loss)
 
 
-@pytest.mark.parametrize("k", [3, 4])
-def test_runs_of_a_group_have_the_bits_of_runs_alone(k, monkeypatch):
+def test_runs_of_a_group_have_the_bits_of_runs_alone(monkeypatch):
     """Also where the group is spread over cores."""
-    knobs = [(f"a={a}", f"lr={lr}", f"k={k}", "steps=60") for a in (2, 4, 8) for lr in (0.01, 0.003)]
+    knobs = [(f"a={a}", f"lr={lr}", "k=3", "steps=60") for a in (2, 4, 8) for lr in (0.01, 0.003)]
     alone = [trained(*knob)[0] for knob in knobs]
     for cores, kind in (("1", CompiledStep), ("2", ThreadedStep)):
         monkeypatch.setenv("OMP_NUM_THREADS", cores)
