@@ -14,6 +14,7 @@ VOLATILE = (
     "log_every",
     "threads",
     "device",
+    "backend",
     "objective",
     "tracker",
     "tags",
@@ -46,11 +47,11 @@ AS_BEFORE: dict[str, tuple[Any, Any]] = {"data.standardise": (None, "feature"), 
 BY_THE_DATA = ("data.recognise",)
 """Keys that the hash of the data stands for; older configurations do not have them."""
 
-COMPUTING = ("threads", "device")
+COMPUTING = ("threads", "device", "backend")
 """The volatile keys that say how a run is computed: they may change the last bits of its sums."""
 
 PER_RUN = tuple(key for key in VOLATILE if key not in (*COMPUTING, "recipe"))
-"""The volatile keys that may differ between the runs of one group; the group shares its threads and its device."""
+"""The volatile keys that may differ between the runs of one group; the group shares how it is computed."""
 
 COMPARED_APART = tuple(key for key in VOLATILE if key != "recipe")
 """Keys that a comparison of runs leaves out. A recipe is not among them: people compare recipes by name."""

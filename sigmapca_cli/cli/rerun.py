@@ -20,6 +20,8 @@ ENVIRONMENT = (
     "hostname",
     "device",
     "threads",
+    "backend",
+    "numba_version",
     "data_hash",
 )
 
@@ -54,6 +56,8 @@ def rerun(
         job.cfg.threads = int(before.attrs.get("threads") or 0) or None
     if "device" not in given and before.attrs.get("device"):
         job.cfg.device = str(before.attrs["device"])
+    if "backend" not in given:
+        job.cfg.backend = backend_before(before)
     from sigmapca_cli.runner.run import run as train
 
     after = Run.open(train(job))
@@ -67,6 +71,19 @@ def rerun(
     for line in changed_environment(before, after):
         print(f"  {line}")
     raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
+
+
+def backend_before(before: "Run") -> str:
+    """Return the backend of a run; older ones know NumPy alone. Warn if it was numba, which is missing here."""
+    from sigmapca_cli.training.compiled_step import is_installed
+
+    backend = str(before.attrs.get("backend") or "numpy")
+    if backend == "numba" and not is_installed():
+        print(
+            "the run stepped with numba, which is not installed here: NumPy does, and the last bits may differ"
+        )
+        return "numpy"
+    return backend
 
 
 def differences(one: Path, other: Path) -> list[str]:

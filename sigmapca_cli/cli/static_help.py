@@ -19,6 +19,7 @@ KNOBS = (
     "init",
     "device",
     "threads",
+    "backend",
     "if_exists",
     "objective",
     "tracker",

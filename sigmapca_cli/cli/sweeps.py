@@ -35,6 +35,7 @@ PLACE = (
     "detach=",
     "threads=",
     "device=",
+    "backend=",
     "tracker=",
     "tags=",
     "note=",

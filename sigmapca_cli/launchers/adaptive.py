@@ -20,9 +20,14 @@ DIGITS = 10  # of a folder's name: 4,000 jobs share one with a probability below
 
 def register() -> None:
     """Make `${sigmapca_job:}`, the name of a job's folder, known to OmegaConf in this process."""
+    from inspect import signature
+
     from omegaconf import OmegaConf
 
-    OmegaConf.register_new_resolver(RESOLVER, job_name, replace=True)
+    known: Any = OmegaConf
+    # OmegaConf 2.4 renames the function; 2.3 has a deprecated one under the new name.
+    renamed = "replace" in signature(known.register_resolver).parameters
+    (known.register_resolver if renamed else known.register_new_resolver)(RESOLVER, job_name, replace=True)
 
 
 def job_name(*, _root_: Any) -> str:

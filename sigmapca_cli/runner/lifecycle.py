@@ -22,13 +22,13 @@ from sigmapca_cli.runner.contracts import Facts
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.following import followed
 from sigmapca_cli.runner.footprint import check_memory
-from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
+from sigmapca_cli.runner.open_run import OpenRun, active_run, backend_facts, train_log
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.provenance import torch_version
+from sigmapca_cli.runs.provenance import numba_version, torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
@@ -73,17 +73,19 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
         if resuming and saved is None:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
-        threads = choose.threads_of(cfg, method, source, threads_before(folder) if saved else 0)
+        before = attributes_before(folder) if saved else None
+        threads = choose.threads_of(cfg, method, source, int((before or {}).get("threads") or 0))
+        backend = choose.backend_of(cfg, device, source, before)
         prepare_torch(cfg, threads)
         with (
             train_log(folder),
             followed(job, folder, saved.step if saved else None) as attach,
-            writer_of(job, source, folder, device, threads, saved) as writer,
+            writer_of(job, source, folder, device, threads, backend, saved) as writer,
         ):
             attach(writer)
             log_start(folder, source, cfg)
             save_hydra(folder, job.yaml, job.overrides)
-            yield OpenRun(job, method, source, folder, device, threads, saved, writer)
+            yield OpenRun(job, method, source, folder, device, threads, backend, saved, writer)
 
 
 def prepare_torch(cfg: Config, threads: int) -> None:
@@ -96,7 +98,13 @@ def prepare_torch(cfg: Config, threads: int) -> None:
 
 
 def writer_of(
-    job: Job, source: Source, folder: Path, device: Any, threads: int, saved: checkpoints.Saved | None
+    job: Job,
+    source: Source,
+    folder: Path,
+    device: Any,
+    threads: int,
+    backend: str,
+    saved: checkpoints.Saved | None,
 ) -> RunWriter:
     """Return the writer of `run.h5`, with everything that identifies the run."""
     return RunWriter(
@@ -115,6 +123,7 @@ def writer_of(
             "p": source.p,
             "k": job.cfg.k,
             "a": str(job.cfg.a),
+            **backend_facts(backend),
             **source.facts,
             **({"tags": ",".join(job.cfg.tags)} if job.cfg.tags else {}),
             **({"note": job.cfg.note} if job.cfg.note else {}),
@@ -135,18 +144,19 @@ def log_start(folder: Path, source: Source, cfg: Config) -> None:
         log.warning("%d of %d features are constant: they take no part", source.constant_features, source.p)
 
 
-def threads_before(folder: Path) -> int:
-    """Return the number of threads that the run was started with: floating-point sums depend on it.
+def attributes_before(folder: Path) -> dict[str, Any]:
+    """Return the attributes of a run that is to be resumed, {} if its file is damaged.
 
-    Warn if torch or NumPy have changed version since.
+    Floating-point sums depend on its threads and its backend. Warn if a library has changed version since.
     """
     try:
         before = Run.open(folder).attrs
     except InputError:
-        return 0
-    for name, version in (("torch", torch_version()), ("numpy", np.__version__)):
+        return {}
+    versions = [("torch", torch_version()), ("numpy", np.__version__), ("numba", numba_version())]
+    for name, version in versions:
         earlier_version = before.get(f"{name}_version") or version
-        if earlier_version != version:
+        if version and earlier_version != version:
             log.warning(
                 "%s: began with %s %s, goes on with %s: the last bits may differ",
                 shortened(folder),
@@ -154,7 +164,7 @@ def threads_before(folder: Path) -> int:
                 earlier_version,
                 version,
             )
-    return int(before.get("threads") or 0)
+    return dict(before)
 
 
 def finish_run(

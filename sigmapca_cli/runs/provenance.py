@@ -72,8 +72,18 @@ def torch_version() -> str:
     loaded = sys.modules.get("torch")
     if loaded is not None:
         return str(loaded.__version__)
+    return installed_version("torch")
+
+
+def numba_version() -> str:
+    """Return the version of numba, "" where it is not installed; it is not imported."""
+    return installed_version("numba")
+
+
+def installed_version(package: str) -> str:
+    """Return the version of an installed package, "" if there is none."""
     try:
-        return version("torch")
+        return version(package)
     except PackageNotFoundError:
         return ""
 

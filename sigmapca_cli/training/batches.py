@@ -40,8 +40,7 @@ class Batches:
     ) -> None:
         self.source, self.seed, self.centre, self.through = source, seed, centre, through
         self.size = min(batch_size, source.n)
-        whole, rest = divmod(source.n, self.size)
-        self.per_epoch = whole + (rest >= 2)
+        self.per_epoch = batches_per_epoch(source.n, batch_size)
         self.block = max(1, rows_at_once(source.p) // self.size)  # batches gathered at once
         self.ring: list[np.ndarray] = []
 
@@ -132,6 +131,12 @@ class StackedBatches:
         """Yield the batches of one epoch from the batch numbered `first` on."""
         for batches in zip(*(run.epoch(epoch, first) for run in self.runs), strict=True):
             yield Batch(np.stack([batch.x for batch in batches]), batches[0].power)
+
+
+def batches_per_epoch(n: int, batch_size: int) -> int:
+    """Return the number of batches of n rows; a last batch of one row is left out."""
+    whole, rest = divmod(n, min(batch_size, n))
+    return whole + (rest >= 2)
 
 
 def rows_at_once(p: int) -> int:

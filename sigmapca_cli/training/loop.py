@@ -51,7 +51,10 @@ def train(
         while waiting := [run for run in runs if run.waiting]:
             least = min(run.step for run in waiting)
             until = min((run.step for run in waiting if run.step > least), default=waiting[0].ends[-1])
-            train_group([run for run in waiting if run.step == least], until, hooks, step_of)
+            alike = [run for run in waiting if run.step == least]
+            # Resumed runs may have begun with different backends: each keeps its own, so these step apart.
+            alike = [run for run in alike if run.backend == alike[0].backend]
+            train_group(alike, until, hooks, step_of)
 
 
 def train_group(
