@@ -115,7 +115,10 @@ def threads_of(cfg: Config, method: Method, source: Source, before: int) -> int:
         return int(cfg.threads or before)
     if isinstance(method, SolvedMethod):
         return available_threads()
-    return pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+    threads = pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+    # Gathering the rows of many features takes as long as a product of them: it needs a core of its own, or the threads
+    # of each product wait for it, many times over.
+    return threads if source.p <= WIDE else max(1, threads - 1)
 
 
 def backend_of(cfg: Config, device: Any, source: Source, before: Mapping[str, Any] | None) -> str:

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 20
+CACHED = 1 << 17  # entries whose float64 copy stays in the cache
 WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
 
 
@@ -206,6 +207,13 @@ class Source(SecondMoments):
             mean, gain = self._repeated(len(raw))
             x -= mean
             x *= gain
+            return x
+        step = max(1, CACHED // self.p)
+        if self.whitening is None and len(raw) > step:
+            x = np.empty(raw.shape, np.float32) if out is None else out
+            for start in range(0, len(raw), step):
+                part = slice(start, start + step)
+                self._apply(raw[part], x[part])
             return x
         # float64 here: in float32 a column with mean 1e5 and std 1 would lose three digits, and whitening
         # would magnify the rounding of the leading directions in the last ones.

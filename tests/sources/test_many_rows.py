@@ -12,7 +12,7 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.runner import footprint
 from sigmapca_cli.runner.choose import load_source
 from sigmapca_cli.solvers import projected
-from sigmapca_cli.sources import arrays, build, kept, owners, pacing, scratch
+from sigmapca_cli.sources import arrays, base, build, kept, owners, pacing, scratch
 from sigmapca_cli.sources.arrays import ArraySource
 from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.config import DataConfig
@@ -215,6 +215,17 @@ def test_rows_far_in_a_file_are_read_from_their_place(billion, monkeypatch):
     taken = kept.Kept.of((10**9, 64), np.dtype("f4"))
     assert taken.index.dtype == np.int64 and 10**9 - 2000 < taken.index[-1] < 10**9
     assert (np.diff(taken.index) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_rows_are_standardised_in_pieces_with_the_same_bits(dtype, monkeypatch):
+    for n, p in ((700, 5), (3, 60)):
+        X = (50 * np.random.default_rng(0).standard_normal((n, p))).astype(dtype)
+        source, index, out = ArraySource("array", X, "x", Standardisation("feature")), np.arange(n), []
+        for size in (1 << 30, 64):  # of 60 features one row is more than 64 entries
+            monkeypatch.setattr(base, "CACHED", size)
+            out.append(source.rows(index))
+        np.testing.assert_array_equal(*out)
 
 
 def test_rows_of_an_index_are_those_of_the_matrix_whether_near_or_far(X, monkeypatch):
