@@ -120,7 +120,9 @@ def test_killed_at_random_moments_and_continued(kind, tmp_path):
         assert end_of(spawn(lambda job=job: quietly(job))) == 0
         assert Run.open(folder).status == "finished"
         assert_same(folder, reference)
-        assert not list(folder.glob(".[!o]*.aside")) and not (folder / "checkpoint.h5").exists()
+        # Owners' own may stay: a finished run that is asked for again is not locked, and so not cleaned.
+        assert not [path for path in folder.glob(".*.aside") if ".owner" not in path.name]
+        assert not (folder / "checkpoint.h5").exists()
         index += 1
     print(f"{name}: {kills} kills in {index} runs, all equal to the uninterrupted one")
 
