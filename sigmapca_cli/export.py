@@ -12,6 +12,7 @@ import numpy as np
 
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
 
 NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
 OPSET = 17
@@ -41,7 +42,8 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
 
     Notes
     -----
-    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`. onnx
+    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`; of more
+    than 2,048 features whitening is two factors (p, r), `whitening_left` and `whitening_right`. onnx
     holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32.
     """
     path = Path(path)
@@ -74,6 +76,8 @@ def solution_arrays(run: Any) -> dict[str, np.ndarray]:
         If one of filters, sigma, encoder, decoder, mean and scale is missing.
     """
     found = {name: getattr(run, name, None) for name in NAMES}
+    if isinstance(T := found["whitening"], LowRank):
+        found |= {"whitening": None, "whitening_left": T.left, "whitening_right": T.right}
     arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
     if missing := [
         name for name in ("filters", "sigma", "encoder", "decoder", "mean", "scale") if name not in arrays
@@ -107,7 +111,7 @@ def facts(run: Any) -> dict[str, str]:
     raw = "raw" if getattr(run, "clip", None) is None else "clip(raw, clip[0], clip[1])"
     return {
         "format": "sigmapca-solution",
-        "use": f"(({raw} - mean) / scale [@ whitening]) @ encoder",
+        "use": f"(({raw} - mean) / scale [@ whitening, or @ whitening_left @ whitening_right.T]) @ encoder",
         **known,
     }
 
@@ -131,6 +135,9 @@ def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
     """
     scale, whitening = arrays["scale"], arrays.get("whitening")
     encoder, decoder = arrays["encoder"], arrays["decoder"]
+    if "whitening_left" in arrays:
+        T = LowRank(arrays["whitening_left"], arrays["whitening_right"])
+        encoder, decoder = T @ encoder, decoder @ T.inverse()
     if whitening is not None:
         encoder, decoder = whitening @ encoder, decoder @ np.linalg.pinv(whitening)
     return arrays["mean"], encoder / scale[:, None], decoder * scale

@@ -101,7 +101,7 @@ def print_components(run: str, values: dict[str, Any]) -> None:
 
     from sigmapca_cli.cli.opening import tabulated
 
-    k = len(values["kurtosis"])
+    k = len(values["pca_sigma"])
     names = [n for n, v in values.items() if isinstance(v, np.ndarray) and v.shape == (k,)]
     print(f"\n{run}")
     print(
@@ -178,6 +178,7 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
     """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
     import numpy as np
 
+    from sigmapca_cli.low_rank import LowRank
     from sigmapca_cli.shares import shared
     from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.implicit import WIDE
@@ -186,12 +187,10 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
 
     mean = np.zeros(source.p) if run.mean is None else run.mean
     scale = np.ones(source.p) if run.scale is None else run.scale
-    if (
-        run.clip is None
-        and run.whitening is None
-        and (source.p > WIDE or is_sparse(getattr(source, "X", None)))
-    ):
-        return source.placed(source.mean if centred else mean, scale)
+    factors = run.whitening if isinstance(run.whitening, LowRank) else None
+    unlike = run.clip is not None or (run.whitening is not None and factors is None)
+    if not unlike and (source.p > WIDE or is_sparse(getattr(source, "X", None))):
+        return source.placed(source.mean if centred else mean, scale, factors)
     low, high = (-np.inf, np.inf) if run.clip is None else run.clip
     with shared(None):  # every rank holds all of these rows
         x = np.concatenate(

@@ -40,7 +40,8 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
 
     Notes
     -----
-    From the covariance where that is enough, else in one pass over blocks of rows. The formulas are those of
+    From the covariance where that is enough, else in one pass over blocks of rows; of a large file, from the rows that
+    its first pass kept (`sources.kept`): `rows_measured` is their number then. The formulas are those of
     `evaluation.metrics`.
     """
     W = np.asarray(W, dtype=np.float64)
@@ -73,7 +74,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
 
 
 def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray | None) -> Metrics:
-    """Return kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l), from one pass over x."""
+    """Return kurtosis and negentropy of x @ B, and its |corr| with true sources (n, l), from the measured rows of x."""
     std = metrics.component_std(B, C)
     alive = std > 0
     A = B / np.where(alive, std, 1.0)
@@ -85,9 +86,14 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     A32 = A.astype(np.float32)
     shift = offset.astype(np.float32)
     at = own(source.n).start
+    n, projections = (
+        source.measured_projections(A32, BLOCK)
+        if sources is None
+        else (source.n, source.projections(A32, BLOCK))
+    )
     # More threads are not faster on blocks that stay in the cache, and slower on busy cores.
     with blas(1):
-        for z in source.projections(A32, BLOCK):
+        for z in projections:
             # The rows are float32: float64 would take twice the time and add no correct digit. Only the sums over
             # blocks are float64.
             z -= shift
@@ -99,11 +105,13 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
             z *= z
             fourth += ones @ z
             at += len(z)
-    n, (fourth, cosh, cross) = source.n, added((fourth, cosh, cross), patient=True)
+    fourth, cosh, cross = added((fourth, cosh, cross), patient=True)
     result: Metrics = {
         "kurtosis": np.where(alive, fourth / n - 3, 0.0),
         "negentropy": np.where(alive, (cosh / n - LOG_COSH_OF_GAUSSIAN) ** 2, 0.0),
     }
+    if n < source.n:
+        result["rows_measured"] = n
     if sources is not None:
         result["_similarity"] = np.minimum(np.abs(cross) / n / np.where(spread > 0, spread, 1.0), 1.0)
     return result

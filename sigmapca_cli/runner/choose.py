@@ -21,8 +21,10 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
+from sigmapca_cli.runner.footprint import plan_of
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.pacing import planning
 from sigmapca_cli.training.batches import batches_per_epoch
 from sigmapca_cli.training.compiled_step import is_installed, is_worth_loading
 from sigmapca_cli.training.length import stages
@@ -79,11 +81,13 @@ def load_source(cfg: Config) -> Source:
     from sigmapca_cli.sources import build
 
     if not needs_torch(cfg) or "torch" in sys.modules:
-        return build(cfg.data)
+        with planning(plan_of(cfg)):
+            return build(cfg.data)
     # Not a daemon: a process that ends while a library is being loaded would crash.
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
-    source = build(cfg.data)
+    with planning(plan_of(cfg)):
+        source = build(cfg.data)
     if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
         source.principal_axes()
     loading.join()
@@ -111,7 +115,10 @@ def threads_of(cfg: Config, method: Method, source: Source, before: int) -> int:
         return int(cfg.threads or before)
     if isinstance(method, SolvedMethod):
         return available_threads()
-    return pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+    threads = pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+    # Gathering the rows of many features takes as long as a product of them: it needs a core of its own, or the threads
+    # of each product wait for it, many times over.
+    return threads if source.p <= WIDE else max(1, threads - 1)
 
 
 def backend_of(cfg: Config, device: Any, source: Source, before: Mapping[str, Any] | None) -> str:

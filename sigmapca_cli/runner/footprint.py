@@ -5,17 +5,20 @@ from __future__ import annotations
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import memory_left
-from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.eigenpairs import MOST_BLOCKS, SPARE
 from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.kept import MOST_BYTES
+from sigmapca_cli.sources.pacing import Plan
 from sigmapca_cli.sources.second_moments import GRAM_ROWS
 
 FLOAT = 8
 """Bytes of a number in float64."""
+BASE = float(MOST_BYTES + (128 << 20))
+"""Bytes of a process and its libraries, and of the rows that a pass over a file keeps."""
 
 
-def bytes_needed(cfg: Config, source: Source) -> float:
-    """Return the bytes that the largest arrays of a run take together, besides its data.
+def bytes_needed(cfg: Config, n: int, p: int) -> float:
+    """Return the bytes that the largest arrays of a run on n rows of p features take together, besides its data.
 
     The second moments: three matrices (p, p), or of many features the vectors of `sources.eigenpairs`. The solution:
     filters, encoder, decoder and their copies. The rows: projected on k directions for the solvers, or the state and
@@ -23,7 +26,7 @@ def bytes_needed(cfg: Config, source: Source) -> float:
     """
     from sigmapca_cli.solvers.projected import LARGEST_ROWS  # most runs need no solver
 
-    n, p, k = source.n, source.p, int(cfg.k)
+    k = int(cfg.k)
     if p <= WIDE:
         moments = 3 * p * p
     elif n <= GRAM_ROWS:
@@ -40,11 +43,23 @@ def bytes_needed(cfg: Config, source: Source) -> float:
     return float(FLOAT) * (moments + solution + rows)
 
 
-def check_memory(cfg: Config, source: Source) -> None:
-    """Raise InputError for a run that needs more memory than this process may take."""
-    needed, left = bytes_needed(cfg, source), memory_left()
+def plan_of(cfg: Config) -> Plan:
+    """Return a function (n, p) to words for the memory of a run; it raises InputError if there is too little."""
+
+    def plan(n: int, p: int) -> str:
+        if not isinstance(cfg.k, int) or cfg.k > min(n, p):
+            return ""  # refused elsewhere, or not known yet
+        check_memory(cfg, n, p)
+        return f"; the run takes about {(BASE + bytes_needed(cfg, n, p)) / 1e9:.1f} GB of memory"
+
+    return plan
+
+
+def check_memory(cfg: Config, n: int, p: int) -> None:
+    """Raise InputError for a run on n rows of p features that needs more memory than this process may take."""
+    needed, left = bytes_needed(cfg, n, p), memory_left()
     if needed > left:
         raise InputError(
-            f"k={cfg.k} of {source.n} rows × {source.p} features needs about {needed / 1e9:.1f} GB of memory, and "
+            f"k={cfg.k} of {n} rows × {p} features needs about {needed / 1e9:.1f} GB of memory, and "
             f"{max(left, 0) / 1e9:.1f} GB are left to this process: lower k, or ask for more memory (--mem with SLURM)"
         )

@@ -15,6 +15,7 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.job import Job
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints, choose
 from sigmapca_cli.runner.contracts import Facts
@@ -31,6 +32,7 @@ from sigmapca_cli.runs.provenance import numba_version, torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.solvers.from_sums import refuse_without_rows
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.owners import warn_about
@@ -196,7 +198,8 @@ def finish_run(
 
 def stored_arrays(solution: Solution, source: Source) -> dict[str, Any]:
     """Return what `run.h5` stores of a solution, and of the data that is needed to apply it to new rows."""
-    truth = source.truth
+    truth, T = source.truth, source.whitening
+    factors = (T.left, T.right) if isinstance(T, LowRank) else (None, None)
     return {
         "filters": solution.W,
         "sigma": solution.sigma,
@@ -205,7 +208,9 @@ def stored_arrays(solution: Solution, source: Source) -> dict[str, Any]:
         "rotation": solution.rotation,
         "mean": source.mean,
         "scale": source.scale,
-        "whitening": source.whitening,
+        "whitening": None if isinstance(T, LowRank) else T,
+        "whitening_left": factors[0],
+        "whitening_right": factors[1],
         "feature_name": source.names,
         "clip": source.clip,
         "truth_filters": truth.filters if truth is not None and truth.filters is not None else None,
@@ -251,7 +256,8 @@ def choose_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
 
 def check_rows(cfg: Config, source: Source) -> None:
     """Raise InputError if only sums over the rows are known, and the method needs rows."""
-    if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
+    by_sums = cfg.solver.name == "moments" and getattr(source, "fourth", None) is not None
+    if not source.has_rows and not (by_sums or cfg.model.objective in ("pca_svd", "ppca", "factor_analysis")):
         from sigmapca_cli.sources.moments import NO_ROWS
 
         what = f"solver={cfg.solver.name}" if cfg.model.kind != "direct" else f"model={cfg.model.name}"
@@ -265,9 +271,12 @@ def check_size(cfg: Config, source: Source) -> None:
     if source.constant_features == source.p:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     if isinstance(cfg.k, int):
-        check_memory(cfg, source)
-    cfg.k = count_for(source, cfg.k)
+        check_memory(cfg, source.n, source.p)
+    sums: Any = None if source.has_rows else getattr(source, "fourth", None)
+    cfg.k = sums.k if cfg.k == "auto" and sums is not None else count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)
     if axes.rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     check_k(cfg.k, source.n, source.p, axes.rank)
+    if sums is not None and cfg.solver.name == "moments" and cfg.model.kind != "direct":
+        refuse_without_rows(cfg.k, cfg.solver.lam, cfg.solver.clip, sums.k)

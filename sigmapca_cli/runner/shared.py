@@ -28,7 +28,6 @@ from sigmapca_cli.runner.lifecycle import check_size, finish_run
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.shares import shared
 from sigmapca_cli.signals import Guard
-from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.owners import warnings_about
 from sigmapca_cli.training.collectives import Ranks
@@ -91,7 +90,7 @@ def run(job: Job, here: WorkerInfo) -> Path:
     with Guard() as guard:
         guard.again_after = 3.0  # the terminal sends Ctrl-C to all ranks, and torchrun sends it to them again
         with sharing_rows(here) as ranks:
-            source = ranks.run_on_all(lambda: build_source(job.cfg.data))
+            source = ranks.run_on_all(lambda: choose.load_source(job.cfg))
             ranks.run_on_all(lambda: check_same(ranks, job, source))
             check_shares(source, ranks.world)
             # The axes and the warnings are sums over all ranks; rank 0 finds them ready when it opens the run.

@@ -1,7 +1,10 @@
-"""Names of the run format, version 1: one list that writer, reader and documentation share."""
+"""Names of the run format: one list that writer, reader and documentation share."""
 
 FORMAT = "sigmapca-run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The newest version; older programs may read a run that lacks what is new in it, and it is written as such."""
+NEWER: dict[str, int] = {"whitening_left": 2}
+"""Arrays that a program of an older version would miss: the version of a run that has them; all others have 1."""
 CHECKPOINT_FORMAT = "sigmapca-checkpoint"
 CHECKPOINT_VERSION = 1
 
@@ -28,6 +31,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "clip": ("bound", "feature"),
     "scale": ("feature",),
     "whitening": ("feature", "whitened"),
+    "whitening_left": ("feature", "whitened_rank"),
+    "whitening_right": ("feature", "whitened_rank"),
     "truth_filters": ("feature", "source"),
     "truth_sources": ("row", "source"),
     "truth_mixing": ("feature", "source"),

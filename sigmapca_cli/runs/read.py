@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.runs import format as fmt
 from sigmapca_cli.runs.files import read_whole, reading
 from sigmapca_cli.runs.layout import check_layout
@@ -226,9 +227,12 @@ class Run:
         return self.array("clip")
 
     @cached_property
-    def whitening(self) -> np.ndarray | None:
-        """Return the whitening matrix (p, p) that followed standardisation, or None."""
-        return self.array("whitening")
+    def whitening(self) -> Any:
+        """Return the whitening matrix (p, p) that followed standardisation, by its factors if these are stored."""
+        left, right = self.array("whitening_left"), self.array("whitening_right")
+        if left is None or right is None:
+            return self.array("whitening")
+        return LowRank(left, right)
 
     @cached_property
     def truth(self) -> dict[str, np.ndarray]:

@@ -128,7 +128,7 @@ class RunWriter:
         self.overrides = overrides if isinstance(overrides, str) else "\n".join(overrides)
         self.attrs: dict[str, Any] = {
             "format": fmt.FORMAT,
-            "format_version": fmt.FORMAT_VERSION,
+            "format_version": 1,
             "status": fmt.RUNNING,
             "model": model,
             "seed": seed,
@@ -240,6 +240,7 @@ class RunWriter:
             file.attrs[name] = value if value is not None else ""
         file.create_dataset("config", data=self.config_yaml, dtype=string)
         file.create_dataset("overrides", data=self.overrides, dtype=string)
+        file.attrs["format_version"] = max([1, *(fmt.NEWER.get(name, 1) for name in self.arrays)])
         for name, value in self.arrays.items():
             data = put(file, name, value)
             if name in fmt.ARRAYS and value.ndim == len(fmt.ARRAYS[name]):

@@ -67,6 +67,25 @@ class Fourth:
         M = symmetric(tuple(sums), k)
         return cls(C, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C), n)
 
+    @classmethod
+    def of_sums(cls, second: Array, products: Array, sigma: Array, n: int) -> Fourth:
+        """Build from the sums over n rows of z = y/σ: Σzᵀz (k, k), and Σ of `unique_products` in one vector."""
+        k = len(sigma)
+        C = second / n * np.outer(sigma, sigma)
+        M = symmetric((products / n,), k)
+        return cls(C, M * np.outer(pairs(sigma), pairs(sigma)) - gaussian(C), n)
+
+    def leading(self, k: int) -> Fourth:
+        """Return the cumulants of the first k components."""
+        a, b = np.triu_indices(len(self.C))
+        keep = np.flatnonzero((a < k) & (b < k))
+        return Fourth(self.C[:k, :k], self.K[np.ix_(keep, keep)], self.n)
+
+    def scaled(self, factor: Array) -> Fourth:
+        """Return the cumulants of the components times factors (k,)."""
+        two = pairs(factor)
+        return Fourth(self.C * np.outer(factor, factor), self.K * np.outer(two, two), self.n)
+
     def diagonal(self, R: Array) -> Array:
         """Return cum(y_a, y_b, (YR)_j, (YR)_j), (P, k), with y_a, y_b columns of Y."""
         return np.asarray(self.K @ expanded(R, R))
@@ -139,7 +158,7 @@ def offsets(k: int) -> Array:
 def symmetric(sums: tuple[Array, ...], k: int) -> Array:
     """Return the moments (P, P) from the sums of `unique_products`: one entry for every order of the four indices."""
     offset, P = offsets(k), pairs_of(k)
-    begin = np.concatenate([[0], np.cumsum([part.size for part in sums])])[:-1]
+    begin = np.concatenate([[0], np.cumsum([(j + 1) * (P - offset[j]) for j in range(k)])])[:-1]
     flat = np.concatenate([part.ravel() for part in sums])
     a, b = np.triu_indices(k)
     M = np.empty((P, P))

@@ -14,6 +14,9 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.kept import Kept
+from sigmapca_cli.sources.pacing import paced, planned
+from sigmapca_cli.sources.places import in_array, in_table, row_words
 from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
 from sigmapca_cli.sources.several import files_of, stacked
@@ -122,6 +125,8 @@ class ArraySource(Source):
         self.n, self.p = len(self._part), data.shape[1]
         self.pixels = data.dtype  # of the values as stored
         self._moments: Moments | None = None
+        self._kept: Kept | None = None
+        self._plan = planned(self.n, self.p)
         self._standardise(options, self._fingerprint())
 
     def _fingerprint(self) -> bytes:
@@ -143,11 +148,28 @@ class ArraySource(Source):
         return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
-        for start, stop in shares.own_blocks(self.n, size):
+        edges, words, kept = list(shares.own_blocks(self.n, size)), "", None
+        if not isinstance(self._data, np.ndarray):
+            kept = Kept.of((self.n, self.p), self._data.dtype)
+            words = (
+                f"{self._where}: {self.n} rows × {self.p} features, {self._data.nbytes / 1e9:.1f} GB in a file: "
+                f"about {{time}} left of this pass over the rows{self._plan}"
+            )
+        for start, stop in paced(edges, (b - a for a, b in edges), len(shares.own(self.n)), words):
             block = self._gather_slice(start, stop)
             if block.dtype.kind == "f" and not np.isfinite(block).all():
                 self._refuse_nonfinite(start, size)
+            if kept is not None:
+                kept.take(start, block)
             yield block
+        self._kept = kept
+
+    def measured_projections(self, B: NDArray, size: int = 8192) -> tuple[int, Iterator[NDArray]]:
+        """Return (m, projections of m rows): of all rows, or of the rows that the first pass over a file kept."""
+        if self._kept is None:
+            return super().measured_projections(B, size)
+        blocks = (self._apply(rows, None) for rows in self._kept.blocks(size))
+        return self._kept.count, (x.astype(B.dtype, copy=False) @ B for x in blocks)
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
         """Raise InputError with the place of the first NaN or infinity and the number of all."""
@@ -182,39 +204,20 @@ class ArraySource(Source):
         return Moments(m.n, m.mean, second)
 
 
-def in_array(row: int, column: int) -> str:
-    """Return words for the place of a value in an array."""
-    return f"at row {row}, column {column}, counted from 0"
-
-
-def in_table(table: Table, kept: Index | None) -> Callable[[int, int], str] | None:
-    """Return a function (row, column) to words for the place of a value in a table; None without names and lines."""
-    if table.names is None and table.line_of is None:
-        return None
-
-    def place(row: int, column: int) -> str:
-        row = row if kept is None else int(kept[row])
-        name = f"column {column + 1}" if table.names is None else f"column {table.names[column]!r}"
-        line = f"row {row}, counted from 0" if table.line_of is None else f"line {table.line_of(row)}"
-        return f"on {line}, in {name}" if table.line_of is not None else f"in {name}, {line}"
-
-    return place
-
-
 def build(cfg: DataConfig) -> Source:
     if cfg.path is None:
         raise InputError(
             "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
         )
     paths = files_of(cfg.path)
-    if len(paths) == 1 and is_hdf5(paths[0]):
+    if is_hdf5(paths[0]):
         from sigmapca_cli.sources import moments, prepared
 
         if moments.is_moments(paths[0]):
             raise InputError(
-                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={paths[0]}"
+                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={cfg.path}"
             )
-        if prepared.is_prepared(paths[0]):
+        if len(paths) == 1 and prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
     table = read_files(paths, cfg)
     return table_source(
@@ -250,18 +253,6 @@ def table_source(table: Table, cfg: DataConfig, where: str) -> Source:
     if table.labels is not None and fixed.kept is None and cfg.half == "all":
         source.labels = table.labels
     return source
-
-
-def row_words(table: Table, kept: Index | None, part: slice) -> Callable[[int], str]:
-    """Return a function from a row of the source to its name in the file, such as "line 7"."""
-    first, step = part.start or 0, part.step or 1
-
-    def words(row: int) -> str:
-        row = first + row * step
-        row = row if kept is None else int(kept[row])
-        return f"row {row}" if table.line_of is None else f"line {table.line_of(row)}"
-
-    return words
 
 
 def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:

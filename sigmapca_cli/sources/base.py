@@ -15,13 +15,15 @@ from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
-from sigmapca_cli.sources.second_moments import SecondMoments
+from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
 from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
+from sigmapca_cli.sources.whitening import low_rank_whitening, whole_refused
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 20
+CACHED = 1 << 17  # entries whose float64 copy stays in the cache
 WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
 
 
@@ -104,7 +106,7 @@ class Source(SecondMoments):
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
-    whitening: Array | None = None
+    whitening: Whitening | None = None
     hash: str
 
     # what a row is called in its file: its line, or its number
@@ -151,9 +153,7 @@ class Source(SecondMoments):
         self._covariance = self._axes = self._leading = None
         self.scale, self.whitening = scale, None
         if options.whiten != "none":
-            self._refuse_whitening()
-            T = whitening_matrix(self._scaled_covariance(), options.whiten, options.whiten_rank)
-            self.whitening = T * options.scale_input
+            self.whitening = self._whitening_of(options) * options.scale_input
             self._covariance = None
         else:
             self.scale = scale / options.scale_input
@@ -165,12 +165,15 @@ class Source(SecondMoments):
         parts = (content, described.encode(), m.mean.tobytes(), variance.tobytes())
         self.hash = hashlib.sha256(b"\0".join(parts)).hexdigest()
 
-    def _refuse_whitening(self) -> None:
-        if self.p > WIDE:
-            raise InputError(
-                f"data.whiten of {self.p} features needs a matrix of {8e-9 * self.p**2:.1f} GB, and takes {WIDE} "
-                "features at most: drop it, and choose k (model=fastica and model=lica whiten k components)"
-            )
+    def _whitening_of(self, options: Standardisation) -> Whitening:
+        """Return what whitens the scaled rows, of many features by its factors."""
+        rank = options.whiten_rank
+        if self.p <= WIDE:
+            return whitening_matrix(self._scaled_covariance(), options.whiten, rank)
+        if rank is None:
+            raise InputError(whole_refused(self.p))
+        self._data_mean, self._offset = self.mean, np.zeros_like(self.mean)
+        return low_rank_whitening(self.leading_axes(min(rank, self.n, self.p)), options.whiten, rank)
 
     @property
     def constant_features(self) -> int:
@@ -204,6 +207,13 @@ class Source(SecondMoments):
             mean, gain = self._repeated(len(raw))
             x -= mean
             x *= gain
+            return x
+        step = max(1, CACHED // self.p)
+        if self.whitening is None and len(raw) > step:
+            x = np.empty(raw.shape, np.float32) if out is None else out
+            for start in range(0, len(raw), step):
+                part = slice(start, start + step)
+                self._apply(raw[part], x[part])
             return x
         # float64 here: in float32 a column with mean 1e5 and std 1 would lose three digits, and whitening
         # would magnify the rounding of the leading directions in the last ones.
@@ -241,6 +251,13 @@ class Source(SecondMoments):
         for x in self.blocks(size):
             yield x.astype(B.dtype, copy=False) @ B
 
+    def measured_projections(self, B: NDArray, size: int = 8192) -> tuple[int, Iterator[NDArray]]:
+        """Return (m, projections of m rows): of all rows, or of those kept of a file whose rows take a pass to read.
+
+        m counts the rows of all ranks; the blocks x @ B are those of this rank.
+        """
+        return self.n, self.projections(B, size)
+
     def projected(self, index: Index, B: NDArray) -> NDArray:
         """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k).
 
@@ -276,10 +293,10 @@ class Source(SecondMoments):
         other._prepare_apply()
         return other
 
-    def placed(self, mean: Array, scale: Array) -> "Source":
-        """Return the same rows, not whitened, standardised with another mean and scale (p,); constants are kept."""
+    def placed(self, mean: Array, scale: Array, whitening: Whitening | None = None) -> "Source":
+        """Return the same rows standardised with another mean, scale (p,) and whitening; constants are kept."""
         other = copy.copy(self)
-        other.mean, other.scale, other.whitening = mean, scale, None
+        other.mean, other.scale, other.whitening = mean, scale, whitening
         other._constant = np.zeros_like(self._constant)
         other._covariance = other._axes = other._leading = None
         other._prepare_apply()

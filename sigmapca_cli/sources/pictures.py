@@ -1,9 +1,6 @@
 """Pictures in files: their headers before decoding, and their pixels as a viewer shows them."""
 
 import contextlib
-import logging
-import sys
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +13,12 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.pacing import paced
 from sigmapca_cli.text import reason
 
 ORIENTATION = 0x0112
 TURNED = (5, 6, 7, 8)  # orientations that exchange rows and columns
 BYTES, WORDS, WIDE = 8, 16, 32
-LONG_SECONDS = 10.0  # decoding that takes longer is announced
-MEASURED_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -174,42 +170,6 @@ def common_bits(pictures: Sequence[Picture]) -> int:
 
 def announced(pictures: Sequence[Picture]) -> Iterator[Picture]:
     """Yield the pictures; after two seconds warn how long all will take, if it is long, and show a progress bar."""
-    began, bar = time.monotonic(), None
-    total = sum(p.rows * p.cols for p in pictures)
-    done, estimated = 0, False
-    try:
-        for number, picture in enumerate(pictures):
-            yield picture
-            done += picture.rows * picture.cols
-            spent = time.monotonic() - began
-            if not estimated and spent > MEASURED_SECONDS:
-                estimated, left = True, spent * (total - done) / max(done, 1)
-                if left > LONG_SECONDS:
-                    text = "%d more pictures to decode: about %s left"
-                    logging.getLogger("sigmapca").warning(text, len(pictures) - number - 1, in_words(left))
-                    bar = _bar(total)
-            if bar is not None:
-                bar.update(bar.task_ids[0], completed=done)
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration as text: 40 s, 4 min, 2.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _bar(total: int) -> Any:
-    """Return a progress bar on standard error if it is a terminal, else None."""
-    if not sys.stderr.isatty():
-        return None
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
-
-    bar = Progress(BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    bar.add_task("decoding", total=total)
-    bar.start()
-    return bar
+    sizes = [picture.rows * picture.cols for picture in pictures]
+    words = "{left} more pictures to decode: about {time} left"
+    return paced(pictures, sizes, sum(sizes), words, len(pictures))

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.pacing import paced
 from sigmapca_cli.sources.scratch import RowFile
 from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.table import WordColumns, override, shown_name
@@ -71,10 +73,13 @@ def rewritten(matrix: Matrix, rows: int, function: Callable[[int, NDArray], NDAr
 def _without_missing(found: Repaired, missing: str, where: object, names: Any, fill: Any) -> None:
     matrix = found.matrix
     count, total, present, whole = 0, np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], np.int64), []
-    for _, block in blocks(matrix):
+    step = max(1, BLOCK // matrix.shape[1])
+    words = f"{where}: {len(matrix)} rows: about {{time}} left of the search for missing values"
+    for _, block in paced(blocks(matrix), repeat(step), len(matrix), words):
         bad = np.isnan(block)
-        count += int(bad.sum())
-        total += np.where(bad, 0.0, block).sum(axis=0, dtype=np.float64)
+        any_bad = bool(bad.any())
+        count += int(bad.sum()) if any_bad else 0
+        total += (np.where(bad, 0.0, block) if any_bad else block).sum(axis=0, dtype=np.float64)
         present += (~bad).sum(axis=0)
         whole.append(~bad.any(axis=1))
     if not count:

@@ -15,6 +15,9 @@ from sigmapca_cli.errors import RunFailed
 RELEASE_AFTER = 64 << 20
 # A page fault may map a whole large page (2 MB) of the system's cache.
 READ_AROUND = 2 << 20
+# Rows of an increasing index are read with those between them where these have at most so many bytes for each.
+GAP_BYTES = 4 << 10
+PICK_BYTES = 1 << 20
 
 
 def _bytes(block: NDArray) -> memoryview:
@@ -74,9 +77,29 @@ class RowFile:
     def gather(self, rows: NDArray[np.int64]) -> NDArray:
         """Return the rows of an index, in its order."""
         out = np.empty((len(rows), self.shape[1]), self.dtype)
+        near = (rows[-1] - rows[0]) * self._row < GAP_BYTES * len(rows) if len(rows) > 1 else False
+        if near and (np.diff(rows) > 0).all():
+            self._pick(rows, out)
+            return out
         for target, row in zip(out, rows.tolist(), strict=True):
             self._read(row, target)
         return out
+
+    def _pick(self, rows: NDArray[np.int64], out: NDArray) -> None:
+        """Fill `out` with rows of an increasing index, of which many are near each other: read all rows between them.
+
+        One read of many rows takes less time than many reads of one.
+        """
+        step = max(1, PICK_BYTES // self._row)
+        held = np.empty((step, self.shape[1]), self.dtype)
+        first = 0
+        while first < len(rows):
+            start = int(rows[first])
+            last = int(rows.searchsorted(start + step))
+            span = int(rows[last - 1]) + 1 - start
+            self._read(start, held[:span])
+            out[first:last] = held[rows[first:last] - start]
+            first = last
 
     def block(self, start: int, stop: int) -> NDArray:
         """Return the rows start … stop − 1."""

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas, mapped
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.sources.statistics import Moments, principal_axes
+from sigmapca_cli.sources.whitening import whitened_covariance
 
 Array = NDArray[np.float64]
+Whitening = Array | LowRank
 
 GRAM_ROWS = 1024
 """Rows up to which the Gram matrix gives the axes at once."""
@@ -35,7 +38,7 @@ class SecondMoments(ABC):
 
     n: int
     p: int
-    whitening: Array | None
+    whitening: Whitening | None
     scale: Array
     unit: float
     _constant: NDArray[np.bool_]
@@ -69,10 +72,12 @@ class SecondMoments(ABC):
         if self._covariance is None:
             if self.p > WIDE:
                 diagonal = self._variance * self._gain() ** 2
-                self._covariance = ImplicitCovariance(self._times, diagonal, self._own_axes)
+                whole, T = ImplicitCovariance(self._times, diagonal, self._own_axes), self.whitening
+                self._covariance = whitened_covariance(whole, T) if isinstance(T, LowRank) else whole
             else:
                 C = self._scaled_covariance()
                 if self.whitening is not None:
+                    assert not isinstance(self.whitening, LowRank)
                     C = self.whitening.T @ C @ self.whitening
                 self._covariance = (C + C.T) / 2
         return self._offset, self._covariance

@@ -36,6 +36,8 @@ LEVEL = 0.01
 """Probability that chance alone calls some way unstable."""
 QUARTER = np.pi / 2
 """Largest angle that is reported, radians."""
+SLICE = 4096
+"""Number of features of a gradient that are worked on at once."""
 MOST_NOISE = 0.05
 """Largest sampling error that is subtracted from the angle of one way, radians."""
 
@@ -135,7 +137,9 @@ def assess_field(
     """Return the convergence of one trained matrix."""
     A, W = field.parameter, field.directions
     k = A.shape[1]
-    whole = np.stack([field.at(A, source.rows(part)[None])[0] for part in parts])
+    whole = np.empty((len(parts), *A.shape))
+    for number, part in enumerate(parts):
+        whole[number] = field.at(A, source.rows(part)[None])[0]
     # Group sizes differ by one row: with these weights the mean over groups is the mean over rows.
     sizes = np.array([len(part) for part in parts], float)
     whole *= (sizes / sizes.mean())[:, None, None]
@@ -156,14 +160,28 @@ def assess_field(
         measured = Q.T @ whole
         start = Q.T @ A
     found = curvatures_at(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
-    rest = whole - (B if field.inner else Q) @ measured
-    squares = np.square(rest.mean(0)).sum(0)
-    if sampled or field.draws:
-        squares = squares - rest.var(0, ddof=1).sum(0) / len(rest)
+    squares = squares_outside(whole, B if field.inner else Q, measured, sampled or field.draws)
     out = np.sqrt(np.maximum(squares, 0))
     norms = np.linalg.norm(A, axis=0)
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
     return convergence_of(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
+
+
+def squares_outside(G: np.ndarray, B: np.ndarray, inside: np.ndarray, sampled: bool) -> np.ndarray:
+    """Return Σ over features of the squared mean of the part of G (groups, p, k) outside the span of B (p, m), (k,).
+
+    inside (groups, m, k): G in the coordinates of B. sampled: less what the sampling error of the mean adds. Features
+    are taken SLICE at a time, for the memory of many.
+    """
+    squares = np.zeros(G.shape[2])
+    for start in range(0, G.shape[1], SLICE):
+        part = slice(start, start + SLICE)
+        rest = G[:, part] - B[part] @ inside
+        found = np.square(rest.mean(0)).sum(0)
+        if sampled:
+            found = found - rest.var(0, ddof=1).sum(0) / len(rest)
+        squares = found if G.shape[1] <= SLICE else squares + found
+    return squares
 
 
 def polar(A: np.ndarray) -> np.ndarray:

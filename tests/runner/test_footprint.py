@@ -16,7 +16,7 @@ def source_of(n, p):
 
 def test_a_run_that_does_not_fit_is_refused_before_it_begins(monkeypatch):
     source, cfg = source_of(50, 3000), composed("pca_svd", "k=4")
-    needed = footprint.bytes_needed(cfg, source)
+    needed = footprint.bytes_needed(cfg, source.n, source.p)
     assert 3 * 3000 * 8 * 4 < needed < 3000 * 3000 * 8
     monkeypatch.setattr(footprint, "memory_left", lambda: needed - 1)
     with pytest.raises(
@@ -31,7 +31,7 @@ def test_what_is_needed_grows_with_what_is_held():
     few, many = source_of(50, 100), source_of(3000, 2100)
 
     def needed(source, *words):
-        return footprint.bytes_needed(composed(*words), source)
+        return footprint.bytes_needed(composed(*words), source.n, source.p)
 
     assert needed(few, "pca_svd", "k=4") >= 3 * 100 * 100 * 8
     assert needed(many, "pca_svd", "k=40") > 5 * needed(many, "pca_svd", "k=1") / 4

@@ -187,14 +187,14 @@ def test_a_large_picture_is_let_in_by_a_key(tmp_path, monkeypatch):
 
 
 def test_a_long_decoding_is_announced(tmp_path, monkeypatch, caplog):
-    from sigmapca_cli.sources import pictures
+    from sigmapca_cli.sources import pacing
 
     for i in range(3):
         save(tmp_path / f"{i}.png", 8, 8)
     images(tmp_path)
     assert "to decode" not in caplog.text
-    monkeypatch.setattr(pictures, "MEASURED_SECONDS", 0.0)
-    monkeypatch.setattr(pictures, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(pacing, "MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr(pacing, "LONG_SECONDS", 0.0)
     images(tmp_path)
     assert "2 more pictures to decode: about" in caplog.text
 

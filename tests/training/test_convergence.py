@@ -126,3 +126,18 @@ def test_newton_heeds_the_file_to_start_from(train):
     assert np.abs((first.filters * again.filters).sum(0)).min() > 0.9999
     with pytest.raises(InputError, match="drop init=file"):
         train(*DATA, "model=lica", "solver=newton", "init=file", f"init_file={first.path}")
+
+
+def test_features_are_worked_on_in_slices_to_the_same_sums(monkeypatch):
+    from sigmapca_cli.training import convergence
+
+    random = np.random.default_rng(0)
+    G, B = random.standard_normal((6, 50, 3)), np.linalg.qr(random.standard_normal((50, 4)))[0]
+    inside = B.T @ G
+    rest = G - B @ inside
+    for sampled in (False, True):
+        exact = np.square(rest.mean(0)).sum(0) - sampled * rest.var(0, ddof=1).sum(0) / 6
+        for size in (7, 4096):
+            monkeypatch.setattr(convergence, "SLICE", size)
+            found = convergence.squares_outside(G, B, inside, sampled)
+            np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)
