@@ -21,6 +21,18 @@ class Ended:
 ended = Ended()
 
 
+class EndOfSweep(SystemExit):
+    """The exit status with which a job ends its whole sweep. Its pickle is that status alone.
+
+    Hydra 1.4 hangs its own record of the job on the error, and the error on the record: a launcher's process would
+    pickle them into each other for a minute.
+    """
+
+    def __reduce__(self) -> tuple[type[SystemExit], tuple[Any, ...]]:
+        """Return how another process makes the plain SystemExit."""
+        return SystemExit, self.args
+
+
 def guarded(task: Callable[..., Any], cfg: Any, context: SweepContext | None = None) -> Any:
     """Run the task of one job. Called by the module-level functions that launchers pickle.
 
@@ -59,7 +71,7 @@ def in_sweep(task: Callable[..., Any], cfg: Any, context: SweepContext) -> Any:
     except Stopped as problem:
         context.announce(number, str(problem))
         # Not an Exception: Hydra would go on with the next job, which the sender of the signal did not mean.
-        raise SystemExit(problem.exit_status) from None
+        raise EndOfSweep(problem.exit_status) from None
     except SigmapcaError as problem:
         status = problem.exit_status
         context.failed(number, folder, problem, overrides)
@@ -70,5 +82,5 @@ def in_sweep(task: Callable[..., Any], cfg: Any, context: SweepContext) -> Any:
         status = 1
         context.failed(number, folder, problem, overrides, traceback.format_exc())
     if context.fail_fast:
-        raise SystemExit(status)
+        raise EndOfSweep(status)
     return None

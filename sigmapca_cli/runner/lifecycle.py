@@ -55,6 +55,8 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
     if existing is not None and checkpoints.status(existing) == "finished":
         # Before the covariance is computed: a sweep that is started again asks this for every job.
         say(f"already finished: {shortened(existing)}")
+        with contextlib.suppress(OSError):  # the folder may be somebody else's
+            checkpoints.remove(existing)  # of a run that was killed just before it removed it itself
         yield existing
         return
     check_rows(cfg, source)
@@ -66,7 +68,7 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
         # Checked under the lock: another process may have finished the run meanwhile.
         if resuming and checkpoints.status(folder) == "finished":
             say(f"already finished: {shortened(folder)}")
-            checkpoints.remove(folder)  # of a run that was killed just before it removed it itself
+            checkpoints.remove(folder)
             yield folder
             return
         forget_failure(folder)
