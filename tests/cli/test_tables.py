@@ -39,7 +39,9 @@ def one_line(done, *words):
 WRITTEN = {
     "labelled.csv": lambda p: labelled().to_csv(p),
     "continental.csv": lambda p: labelled().to_csv(p, sep=";", decimal=",", index=False),
-    "holes.csv": lambda p: FLOWERS.mask(RNG.uniform(size=FLOWERS.shape) < 0.01).to_csv(p, index=False),
+    "holes.csv": lambda p: FLOWERS.mask(np.random.default_rng(0).uniform(size=FLOWERS.shape) < 0.01).to_csv(
+        p, index=False
+    ),
     "units.parquet": lambda p: (FLOWERS * [1, 1, 1, 5000]).to_parquet(p),
     "an outlier.csv": lambda p: FLOWERS.mul(np.where(np.arange(120) == 60, 1e4, 1.0), axis=0).to_csv(p),
     "matrix.npy": lambda p: np.save(p, FLOWERS),
@@ -235,6 +237,7 @@ def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, tmp_path
         "data.path=t.csv",
         "k=2",
         "steps=3000000",
+        "backend=numpy",
         "batch_size=8",
         "checkpoint.every_steps=200",
     ]

@@ -24,6 +24,7 @@ def test_the_pages_that_are_made():
         "findings.md",
         "findings-reproduction.md",
         "solver.md",
+        "growth.md",
     }
 
 

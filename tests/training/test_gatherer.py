@@ -85,7 +85,7 @@ def children(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_process_ends_with_the_run(tmp_path, number):
-    command = ["train", "data=planted", "data.n=50000", "k=12", "steps=1000000", "threads=1"]
+    command = ["train", "data=planted", "data.n=50000", "k=12", "steps=1000000", "threads=1", "backend=numpy"]
     run = subprocess.Popen(
         [sys.executable, "-m", "sigmapca_cli", *command],
         cwd=tmp_path,
@@ -97,7 +97,9 @@ def test_the_process_ends_with_the_run(tmp_path, number):
     while not (found := children(run.pid)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found
-    time.sleep(0.5)
+    while not [path for path in tmp_path.glob("outputs/nlpca/*/metrics.jsonl") if path.stat().st_size]:
+        assert run.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
     # As schedulers do: to every process of the job, the one that gathers among them.
     os.killpg(run.pid, number) if number == signal.SIGTERM else os.kill(run.pid, number)
     assert run.wait(30) == (75 if number == signal.SIGTERM else -signal.SIGKILL)
