@@ -14,9 +14,9 @@ from sigmapca_cli.processes import mapped
 from sigmapca_cli.solvers import ascent
 from sigmapca_cli.solvers.fourth import ENTRIES, Fourth, pairs_of, unique_products
 from sigmapca_cli.solvers.inputs import checked_start, in_order
-from sigmapca_cli.solvers.maximum import LAMBDA, compare_starts, random_rotation
+from sigmapca_cli.solvers.maximum import LAMBDA, climbs, compare_starts
+from sigmapca_cli.solvers.moments_fit import first_rotation
 from sigmapca_cli.solvers.parallel import threads as on_threads
-from sigmapca_cli.solvers.projected import nearest_rotation
 from sigmapca_cli.sources.statistics import check_k
 
 Array = np.ndarray
@@ -74,15 +74,9 @@ def fit_sums(
     if whiten:
         view = view.scaled(1 / np.sqrt(np.diag(view.C)))
     view = view.scaled(np.full(k, 1 / np.sqrt(np.trace(view.C) / k)))
-    R = random_rotation(k, seed) if start is None and seed is not None else None
-    R = checked_start(nearest_rotation(P, start) if start is not None else R, k)
+    R = checked_start(first_rotation(P, start, seed), k)
     with on_threads(threads):
-        ends = []
-        for number in range(starts):
-            own: list[ascent.Step] = []
-            begin = R if number == 0 else random_rotation(k, number)
-            ends.append((*ascent.climb(view, begin, lam, tol, max_iter, own), own))
-    R, end, history = max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+        ends, (R, end, history) = climbs(view, R, lam, tol, max_iter, starts)
     R, _ = in_order(R, view.C)
     agreeing, notes = compare_starts(ends)
     if not end.converged:

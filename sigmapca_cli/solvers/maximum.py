@@ -22,6 +22,8 @@ from sigmapca_cli.solvers.parallel import threads as on_threads
 from sigmapca_cli.solvers.streamed import Streamed
 
 Array = np.ndarray
+Climb = tuple[Array, End, list[Step]]
+"""The last rotation of a climb, how it ended, and its steps."""
 
 LAMBDA = 0.1
 """λ of F: at 0.1 the halves of image data agreed better than at 1/3 and 1, or as well (docs/solver.md)."""
@@ -152,12 +154,7 @@ def maximise(
     with on_threads(threads):
         view, *later = views(rows, tensor)
         rough = 1.0 if not later else 100.0
-        ends = []
-        for number in range(starts):
-            own: list[Step] = []
-            begin = R if number == 0 else random_rotation(len(R), number)
-            ends.append((*ascent.climb(view, begin, lam, rough * tol, max_iter, own), own))
-        best = max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+        ends, best = climbs(view, R, lam, rough * tol, max_iter, starts)
         R, end, history = agreed(best)
         for view in later:
             R, end = ascent.climb(view, R, lam, tol if view.n == n else rough * tol, max_iter, history)
@@ -189,7 +186,19 @@ def random_rotation(k: int, seed: int) -> Array:
     return np.asarray(Q * np.sign(np.diag(T)))
 
 
-def compare_starts(ends: list[tuple[Array, End, list[Step]]]) -> tuple[int, list[str]]:
+def climbs(
+    view: View, R: Array, lam: float, tol: float, max_iter: int, starts: int
+) -> tuple[list[Climb], Climb]:
+    """Return how the climbs from R and from random rotations ended, and the one of highest F."""
+    ends = []
+    for number in range(starts):
+        own: list[Step] = []
+        begin = R if number == 0 else random_rotation(len(R), number)
+        ends.append((*ascent.climb(view, begin, lam, tol, max_iter, own), own))
+    return ends, max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
+
+
+def compare_starts(ends: list[Climb]) -> tuple[int, list[str]]:
     """Return how many starts ended in the answer of highest F, and a sentence on the other answers, if any."""
     if len(ends) == 1:
         return 1, []

@@ -76,9 +76,7 @@ def moments_fit(
     F = Σσ⁴ + λΣ|cum₄|; the derivation is in docs/solver.md.
     """
     P, Y, C, notes = project(source, k, clip)
-    R = random_rotation(k, seed) if start is None and seed is not None else None
-    if start is not None:
-        R = nearest_rotation(P, start)
+    R = first_rotation(P, start, seed)
     if whiten:
         Y = (Y / std_of(Y)).astype(Y.dtype)
     if isinstance(lam, str):
@@ -90,6 +88,13 @@ def moments_fit(
     each = {"filter_error": result.filter_error, "carrying_rows": result.carrying}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
     return solution, facts(result)
+
+
+def first_rotation(P: Array, start: Array | None, seed: int | None) -> Array | None:
+    """Return the rotation nearest to filters `start` in the span of P (p, k), else a random one, else None."""
+    if start is not None:
+        return nearest_rotation(P, start)
+    return None if seed is None else random_rotation(P.shape[1], seed)
 
 
 def facts(result: Maximum) -> Facts:

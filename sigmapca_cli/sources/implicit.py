@@ -132,3 +132,9 @@ def in_type(C: Any, dtype: Any) -> Any:
 def about_zero(C: Any, mean: Array) -> Any:
     """Return C + mean·meanᵀ."""
     return C.about(mean) if isinstance(C, ImplicitCovariance) else C + np.outer(mean, mean)
+
+
+def signed_axes(V: Array) -> Array:
+    """Return V (p, m) with the largest entry of each column positive."""
+    largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
+    return np.asarray(V * np.where(largest < 0, -1.0, 1.0))

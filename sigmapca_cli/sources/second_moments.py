@@ -14,7 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas, mapped
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
-from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
+from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance, signed_axes
 from sigmapca_cli.sources.statistics import Moments, principal_axes
 from sigmapca_cli.sources.whitening import whitened_covariance
 
@@ -236,9 +236,3 @@ def axes_of(C: Covariance, k: int) -> Axes:
         return C.axes(k)
     values, vectors = principal_axes(C)
     return Axes(values, vectors, float(values.sum()))
-
-
-def signed_axes(V: Array) -> Array:
-    """Return V (p, m) with the largest entry of each column positive."""
-    largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
-    return np.asarray(V * np.where(largest < 0, -1.0, 1.0))

@@ -6,7 +6,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
-from sigmapca_cli.sources.implicit import WIDE, Axes, ImplicitCovariance
+from sigmapca_cli.sources.implicit import WIDE, Axes, ImplicitCovariance, signed_axes
 
 
 def whole_refused(p: int) -> str:
@@ -41,8 +41,6 @@ def whitened_covariance(C: ImplicitCovariance, T: LowRank) -> ImplicitCovariance
 
     def axes(k: int) -> Axes:
         values, U = np.linalg.eigh(M)
-        V = R @ U[:, ::-1]
-        largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
-        return Axes(np.maximum(values[::-1], 0.0), V * np.where(largest < 0, -1.0, 1.0), float(np.trace(M)))
+        return Axes(np.maximum(values[::-1], 0.0), signed_axes(R @ U[:, ::-1]), float(np.trace(M)))
 
     return ImplicitCovariance(lambda W: R @ (M @ (R.T @ W)), np.einsum("pi,ij,pj->p", R, M, R), axes)

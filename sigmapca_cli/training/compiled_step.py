@@ -118,15 +118,19 @@ class CompiledStep:
 
     def stacked(self, store: State, name: str) -> np.ndarray:
         """Return (p, k) or (R, p, k) as contiguous (R, p, k), sharing memory with the store."""
-        store[name] = contiguous(store[name])
-        value = store[name] if is_numpy(store[name]) else store[name].numpy()
+        value = self.shared(store, name)
         return value.reshape(self.runs, *value.shape[-2:])
 
     def column(self, store: State, name: str) -> np.ndarray:
         """Return (k,) or (R, k) as contiguous (R, k), sharing memory with the store."""
+        return self.shared(store, name).reshape(self.runs, self.k)
+
+    @staticmethod
+    def shared(store: State, name: str) -> np.ndarray:
+        """Make an array of the store contiguous, and return it as one of NumPy's with the same memory."""
         store[name] = contiguous(store[name])
-        value = store[name] if is_numpy(store[name]) else store[name].numpy()
-        return value.reshape(self.runs, self.k)
+        value: np.ndarray = store[name] if is_numpy(store[name]) else store[name].numpy()
+        return value
 
     def columns_of(self, cfgs: Sequence[Config]) -> np.ndarray:
         """Return the numbers of the runs as columns (6, R, k); see `kernels.activate`."""
