@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.sources.implicit import Covariance, as_covariance
+from sigmapca_cli.sources.implicit import WIDE, Covariance, as_covariance
 
 Array = NDArray[np.float64]
+
+INDEPENDENT = 1e-6
+"""Least eigenvalue of the cosines of columns that the normal equations may divide by."""
 
 
 @dataclass
@@ -59,6 +62,17 @@ def mixing_norms(encoder: Array) -> Array:
     return np.asarray(np.linalg.norm(np.linalg.pinv(encoder), axis=1), np.float64)
 
 
+def pseudoinverse(B: Array) -> Array:
+    """Return B⁺ (k, p) of B (p, k); of very many features and independent columns as D⁻¹(UᵀU)⁻¹Uᵀ, B = UD, ‖u‖ = 1."""
+    if len(B) > WIDE:
+        size = np.linalg.norm(B, axis=0)
+        U = B / np.where(size > 0, size, 1.0)
+        G = U.T @ U
+        if np.linalg.eigvalsh(G)[0] > INDEPENDENT:
+            return np.asarray((np.linalg.inv(G) / size[:, None]) @ U.T)
+    return np.asarray(np.linalg.pinv(B), np.float64)
+
+
 def finalise(
     W: Any,
     C: Any,
@@ -95,6 +109,6 @@ def finalise(
         flips = signed(encoder[:, by_spread])
         V, encoder = V[:, by_spread] * flips, standardise(encoder[:, by_spread] * flips, C)
         sorting = by_spread
-    decoder: Array = np.asarray(np.linalg.pinv(encoder), np.float64)
+    decoder = pseudoinverse(encoder)
     sorted_each = {name: value[sorting] for name, value in (each or {}).items()}
     return Solution(W, sigma, encoder, decoder, V, sorting, {**(extra or {}), **sorted_each})

@@ -95,8 +95,11 @@ def unreadable(path: Path, error: BaseException) -> InputError:
 
 def sealed(image: bytes, note: str = "") -> bytes:
     """The file's bytes with a note (one line of text) and the checksum of both behind them."""
-    content = image + NOTE + note.encode() if note else image
-    return content + MARK + hashlib.sha256(content).hexdigest().encode()
+    parts = [image, NOTE, note.encode()] if note else [image]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, MARK, digest.hexdigest().encode()])
 
 
 def read_note(path: Path) -> str | None:

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.limits import memory_left
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.centred import MANY
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.kept import Kept
 from sigmapca_cli.sources.pacing import paced, planned
 from sigmapca_cli.sources.places import in_array, in_table, row_words
 from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile
+from sigmapca_cli.sources.second_moments import GRAM_ROWS
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.sparse import SparseSource, is_sparse
@@ -30,6 +33,8 @@ from sigmapca_cli.untrusted_files import damaged
 MEMORY_LIMIT = 256 << 20
 CONVERT_BLOCK = 32 << 20
 WIDEST_ONE_PASS = 2048
+# Part of the memory that is left, up to which few rows of very many features are held.
+HELD_SHARE = 1 / 8
 
 
 def check_matrix(data: Any, where: str) -> None:
@@ -79,11 +84,19 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
         whole = whole.T if transpose else whole
         return plain(whole if columns is None else whole[:, columns])
     if columns is not None:
-        return _converted(data, transpose, columns)
+        return held_if_few(_converted(data, transpose, columns))
     turned = data.T if transpose and isinstance(data, np.ndarray) else data
     if isinstance(turned, np.memmap) and turned.flags.c_contiguous:
-        return RowFile.under(turned)
-    return _converted(data, transpose, None)
+        return held_if_few(RowFile.under(turned))
+    return held_if_few(_converted(data, transpose, None))
+
+
+def held_if_few(rows: RowFile) -> RowFile:
+    """Return the rows of a file; few rows of very many features are read into memory, for every product reads them."""
+    few = len(rows) <= GRAM_ROWS and rows.shape[1] > MANY
+    if few and rows.nbytes <= HELD_SHARE * memory_left():
+        rows.hold()
+    return rows
 
 
 def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:

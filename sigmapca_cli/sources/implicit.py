@@ -18,7 +18,12 @@ Array = NDArray[np.float64]
 WIDE = 2048
 """Features beyond which the covariance is implicit."""
 REMEMBERED = 3
-"""Number of products that are kept: σ, the explained variance and the correlation ask for the same one."""
+"""Number of products that are kept: σ, the explained variance and the correlation ask for those of W, of W with unit
+columns, and of W/σ, which are multiples of one."""
+COMPARED = 1 << 14
+"""Number of rows of two matrices that are compared at once."""
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Relative difference of two numbers that are equal but for their rounding."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,9 @@ class ImplicitCovariance:
     def __matmul__(self, W: Any) -> Array:
         W = np.asarray(W, np.float64)
         for known, product in self._remembered:
-            if known.shape == W.shape and np.array_equal(known, W):
-                return product.copy()
+            size = multiple_of(known, W)
+            if size is not None:
+                return product * size
         product = self._product(W)
         # One assignment, so that other threads see the old products or the new ones.
         self._remembered = ((W.copy(), product), *self._remembered)[:REMEMBERED]
@@ -116,6 +122,20 @@ class ImplicitCovariance:
         raise TypeError(f"a covariance of {len(self)} features is not to be made")
 
 
+def multiple_of(known: Array, W: Array) -> Array | None:
+    """Return s (b,) with W = known · diag(s), to rounding, for columns (p, b); None where there is no such s."""
+    if known.shape != W.shape:
+        return None
+    at = largest_rows(known), np.arange(known.shape[1])
+    largest = known[at]
+    size = np.where(largest == 0, 1.0, W[at] / np.where(largest == 0, 1.0, largest))
+    for start in range(0, len(W), COMPARED):  # other columns are told apart by the first rows
+        expected = known[start : start + COMPARED] * size
+        if not (np.abs(W[start : start + COMPARED] - expected) <= ROUNDING * np.abs(expected)).all():
+            return None
+    return size
+
+
 Covariance = NDArray[np.float64] | ImplicitCovariance
 
 
@@ -136,5 +156,10 @@ def about_zero(C: Any, mean: Array) -> Any:
 
 def signed_axes(V: Array) -> Array:
     """Return V (p, m) with the largest entry of each column positive."""
-    largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
+    largest = V[largest_rows(V), np.arange(V.shape[1])]
     return np.asarray(V * np.where(largest < 0, -1.0, 1.0))
+
+
+def largest_rows(V: Array) -> NDArray[np.intp]:
+    """Return the row of the entry of largest absolute value of each column of V (p, m)."""
+    return np.asarray(np.abs(V).argmax(axis=0))

@@ -37,6 +37,7 @@ class RowFile:
         self._offset, self._descriptor = offset, descriptor
         self._row = shape[1] * dtype.itemsize
         self.nbytes = shape[0] * self._row
+        self._held: NDArray | None = None
         weakref.finalize(self, os.close, descriptor)
 
     def __len__(self) -> int:
@@ -74,8 +75,14 @@ class RowFile:
                 raise RunFailed("a data file was truncated while it was read: restore the file and run again")
             view, position = view[count:], position + count
 
+    def hold(self) -> None:
+        """Read all rows into memory, where `gather` and `block` find them from now on."""
+        self._held = self.block(0, len(self))
+
     def gather(self, rows: NDArray[np.int64]) -> NDArray:
         """Return the rows of an index, in its order."""
+        if self._held is not None:
+            return np.asarray(self._held[rows])
         out = np.empty((len(rows), self.shape[1]), self.dtype)
         near = (rows[-1] - rows[0]) * self._row < GAP_BYTES * len(rows) if len(rows) > 1 else False
         if near and (np.diff(rows) > 0).all():
@@ -102,7 +109,9 @@ class RowFile:
             first = last
 
     def block(self, start: int, stop: int) -> NDArray:
-        """Return the rows start … stop − 1."""
+        """Return the rows start … stop − 1; not to be written to."""
+        if self._held is not None:
+            return self._held[start:stop]
         out = np.empty((stop - start, self.shape[1]), self.dtype)
         self._read(start, out)
         return out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
-from sigmapca_cli.processes import available_threads, blas, mapped
+from sigmapca_cli.processes import available_threads, blas
+from sigmapca_cli.sources.centred import CentredRows
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance, signed_axes
 from sigmapca_cli.sources.statistics import Moments, principal_axes
@@ -25,10 +25,6 @@ GRAM_ROWS = 1024
 """Rows up to which the Gram matrix gives the axes at once."""
 DENSE = 4096
 """Rows, or features, up to which a dense eigendecomposition gives the axes where products do not converge."""
-GRAM_ENTRIES = 1 << 24
-"""Largest number of entries of one block of rows of the Gram matrix: 128 MB."""
-PRODUCT_ENTRIES = 1 << 20
-"""Number of entries of a block of rows of one product."""
 GOOD = 1e-8
 """Relative error of the eigenvalues that is no longer worth a dense eigendecomposition, or a word to the user."""
 
@@ -150,66 +146,28 @@ class SecondMoments(ABC):
         whole = len(values) == min(self.n, self.p)
         return Axes(np.maximum(values, 0.0), signed_axes(pairs.vectors), total, whole, pairs.error)
 
+    def _centred(self) -> CentredRows:
+        """Return the rows of this source for products in float64."""
+        return CentredRows(self._gather_slice, self.n, self.p, self.unit, self._data_mean, self._gain())
+
     def _times(self, W: Array) -> Array:
         """Return CW (p, b) for W (p, b), C the covariance of the standardised rows, by one pass over them."""
-        W = shares.agreed(np.ascontiguousarray(W))
-
-        def part(bounds: tuple[int, int]) -> Array:
-            x = self._centred_rows(*bounds)
-            return np.asarray(x.T @ (x @ W))
-
-        total = np.zeros(W.shape)
-        for found in mapped(part, self._own_parts(self._product_rows(W.shape[1]))):
-            total += found
+        total = self._centred().times(shares.agreed(np.ascontiguousarray(W)))
         return shares.added((total,), patient=True)[0] / self.n
-
-    def _product_rows(self, columns: int) -> int:
-        """Rows of a block: more than there are columns, for a fast product; few, that they stay in the cache."""
-        return max(PRODUCT_ENTRIES // self.p, 4 * columns, 16)
-
-    def _parts(self, size: int) -> Iterator[tuple[int, int]]:
-        edges = [*range(0, self.n, size), self.n]
-        return pairwise(edges)
-
-    def _own_parts(self, size: int) -> Iterator[tuple[int, int]]:
-        own = shares.own(self.n)
-        return pairwise([*range(own.start, own.stop, size), own.stop])
-
-    def _centred_rows(self, start: int, stop: int) -> Array:
-        """Return centred, scaled rows (m, p), float64."""
-        x = self._gather_slice(start, stop).astype(np.float64)
-        if self.unit != 1.0:
-            x *= self.unit
-        x -= self._data_mean
-        x *= self._gain()
-        return x
 
     def centred_projections(self, W: Array) -> Iterator[Array]:
         """All rows in order, centred, scaled and projected in float64: blocks x̄W (m, k)."""
-        yield from mapped(
-            lambda bounds: np.asarray(self._centred_rows(*bounds) @ W),
-            self._parts(self._product_rows(W.shape[1])),
-        )
+        yield from self._centred().projections(W)
 
     def _gram(self) -> Array:
         """Return x̄x̄ᵀ/n (n, n)."""
-        parts = list(self._parts(max(GRAM_ENTRIES // self.p, 16)))
-        G = np.empty((self.n, self.n))
-        for i, (start, stop) in enumerate(parts):
-            x = self._centred_rows(start, stop)
-            G[start:stop, start:stop] = x @ x.T
-            for left, right in parts[i + 1 :]:
-                G[left:right, start:stop] = self._centred_rows(left, right) @ x.T
-                G[start:stop, left:right] = G[left:right, start:stop].T
-        return G / self.n
+        return self._centred().gram() / self.n
 
     def _back_projected(self, U: Array) -> Array:
         """Return x̄ᵀU (p, m), the eigenvectors of the covariance from those of the Gram matrix (n, m), each scaled."""
-        V = np.zeros((self.p, U.shape[1]))
-        for start, stop in self._own_parts(max(GRAM_ENTRIES // self.p, 16)):
-            V += self._centred_rows(start, stop).T @ U[start:stop]
-        V = shares.added((V,), patient=True)[0]
-        return V / np.maximum(np.linalg.norm(V, axis=0), np.finfo(np.float64).tiny)
+        V = shares.added((self._centred().transposed(U),), patient=True)[0]
+        V /= np.maximum(np.sqrt(np.einsum("ij,ij->j", V, V)), np.finfo(np.float64).tiny)
+        return V
 
 
 def top_of(G: Array, m: int) -> tuple[Array, Array]:

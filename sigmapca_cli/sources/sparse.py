@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import mapped
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.centred import parts_of
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.untrusted_files import as_text, need_memory, stored
@@ -176,7 +177,7 @@ class SparseSource(Source):
         return Moments(n, mean, C)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        return self._parts(BLOCK)
+        return parts_of(range(self.n), BLOCK)
 
     def _times(self, W: Array) -> Array:
         gain = self._gain()[:, None]
@@ -220,7 +221,7 @@ class SparseSource(Source):
         def part(bounds: tuple[int, int]) -> NDArray:
             return np.asarray(self._part(*bounds) @ A - shift).astype(B.dtype)
 
-        yield from mapped(part, self._parts(max(size, 8192)))
+        yield from mapped(part, parts_of(range(self.n), max(size, 8192)))
 
     def centred_projections(self, W: Array) -> Iterator[Array]:
         A = np.ascontiguousarray(self._gain()[:, None] * W)
@@ -233,5 +234,5 @@ class SparseSource(Source):
         return np.asarray(self.X[index] @ A - shift).astype(np.result_type(np.float32, B.dtype))
 
     def raw_projections(self, A: Array, shift: Array, size: int = BLOCK) -> Iterator[Array]:
-        for start, stop in self._parts(size):
+        for start, stop in parts_of(range(self.n), size):
             yield np.asarray(self._part(start, stop) @ A) - shift
