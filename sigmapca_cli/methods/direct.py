@@ -15,7 +15,7 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.config import refuse_unused
-from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, standardise
+from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, pseudoinverse, standardise
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def ppca(cfg: Config, source: Source) -> Solution:
     if cfg.model.ppca_encoder == "printed":
         size = np.linalg.norm(loadings, axis=1)
         solution.encoder = np.where(size > 0, solution.W / np.where(size > 0, size, 1.0), 0.0)
-        solution.decoder = np.asarray(np.linalg.pinv(solution.encoder), np.float64)
+        solution.decoder = pseudoinverse(solution.encoder)
     solution.extra.update(noise_variance=noise, loadings=loadings, converged=True)
     if axes.whole:
         solution.extra["rank"] = axes.rank
@@ -261,7 +261,7 @@ def ranking(order: str, P: Array, Z: Array) -> Callable[[Array], Array] | None:
         return None
     if order == "mixing":
         return mixing_norms
-    return lambda encoder: negentropy(Z @ (np.linalg.pinv(P) @ encoder))
+    return lambda encoder: negentropy(Z @ (pseudoinverse(P) @ encoder))
 
 
 def negentropy(z: Array) -> Array:

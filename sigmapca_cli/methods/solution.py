@@ -59,7 +59,7 @@ def standardise(B: Array, C: Covariance) -> Array:
 
 def mixing_norms(encoder: Array) -> Array:
     """Norms (k,) of the columns of the mixing matrix, the rows of the encoder's left inverse  (paper, ICA ordering)."""
-    return np.asarray(np.linalg.norm(np.linalg.pinv(encoder), axis=1), np.float64)
+    return np.asarray(np.linalg.norm(pseudoinverse(encoder), axis=1), np.float64)
 
 
 def pseudoinverse(B: Array) -> Array:

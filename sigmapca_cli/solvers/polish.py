@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods.solution import deviations
+from sigmapca_cli.methods.solution import deviations, pseudoinverse
 from sigmapca_cli.shares import agreed, own_of
 from sigmapca_cli.solvers.newton import NewtonResult
 from sigmapca_cli.solvers.parallel import BLOCK, means, threads
@@ -99,7 +99,7 @@ class Preconditioner:
         self.vectors = axes.vectors
         values = axes.values[: self.vectors.shape[1]]
         self.W, self.g = W, g
-        self.pinv = np.linalg.pinv(W)
+        self.pinv = pseudoinverse(W)
         shift = g.scale / time
         variance = g.sigma**2
         self.q = np.outer(g.zh, g.dh)

@@ -83,17 +83,20 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
         whole = np.asarray(data[...])
         whole = whole.T if transpose else whole
         return plain(whole if columns is None else whole[:, columns])
-    if columns is not None:
-        return held_if_few(_converted(data, transpose, columns))
     turned = data.T if transpose and isinstance(data, np.ndarray) else data
-    if isinstance(turned, np.memmap) and turned.flags.c_contiguous:
-        return held_if_few(RowFile.under(turned))
-    return held_if_few(_converted(data, transpose, None))
+    if columns is None and isinstance(turned, np.memmap) and turned.flags.c_contiguous:
+        rows = RowFile.under(turned)
+    else:
+        rows = _converted(data, transpose, columns)
+    return held_if_few(rows)
 
 
 def held_if_few(rows: RowFile) -> RowFile:
-    """Return the rows of a file; few rows of very many features are read into memory, for every product reads them."""
-    few = len(rows) <= GRAM_ROWS and rows.shape[1] > MANY
+    """Return the rows of a file; few rows of very many features are read into memory, for every product reads them.
+
+    Not by ranks: those of one machine would hold them once each.
+    """
+    few = len(rows) <= GRAM_ROWS and rows.shape[1] > MANY and shares.sharing() is None
     if few and rows.nbytes <= HELD_SHARE * memory_left():
         rows.hold()
     return rows

@@ -29,7 +29,7 @@ READ_ENTRIES = 1 << 26
 """Largest number of entries of a block of rows of very many features, as they are stored: 256 MB of float32."""
 TILE_ENTRIES = 1 << 17
 """Number of float64 entries of a tile: 1 MB, which stays in the cache of a core."""
-GRAM_ROWS = 2048
+GRAM_BLOCK = 2048
 """Largest number of rows of a block of the Gram matrix."""
 
 
@@ -60,10 +60,9 @@ class CentredRows:
 
     def times(self, W: Array) -> Array:
         """Return x̄ᵀ(x̄W) (p, b) for W (p, b): the sum over the rows of this rank's share."""
-        total = np.zeros(W.shape)
-        size = self._rows(W.shape[1])
+        total, parts = np.zeros(W.shape), self._own_parts(self._rows(W.shape[1]))
         if self.p > MANY:
-            for bounds in self._own_parts(size):
+            for bounds in parts:
                 raw = self.gather(*bounds)
                 self._add_back(total, raw, self._projected(raw, W))
             return total
@@ -72,7 +71,7 @@ class CentredRows:
             x = self.tile(self.gather(*bounds), slice(None))
             return np.asarray(x.T @ (x @ W))
 
-        for found in mapped(part, self._own_parts(size)):
+        for found in mapped(part, parts):
             total += found
         return total
 
@@ -86,7 +85,7 @@ class CentredRows:
 
     def gram(self) -> Array:
         """Return x̄x̄ᵀ (n, n). The rows are read once, or once for every block before them."""
-        parts = list(parts_of(range(self.n), min(GRAM_ROWS, self._read_rows())))
+        parts = list(parts_of(range(self.n), min(GRAM_BLOCK, self._read_rows())))
         G = np.empty((self.n, self.n))
         for i, (start, stop) in enumerate(parts):
             raw = self.gather(start, stop)
@@ -126,7 +125,7 @@ class CentredRows:
             if right is None:
                 x = self.tile(left, columns)
                 return x @ x.T
-            both = workspace((a + b, len(range(*columns.indices(self.p)))))
+            both = workspace((a + b, columns.stop - columns.start))
             return self.tile(left, columns, both[:a]) @ self.tile(right, columns, both[a:]).T
 
         total = np.zeros((a, b))

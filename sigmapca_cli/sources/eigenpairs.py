@@ -23,6 +23,8 @@ TOLERANCE = 1e-9
 """Bound of the estimated relative error of the eigenvalues."""
 MOST_PRODUCTS = 60
 """Largest number of products with a block; each is a pass over the rows."""
+DEPENDENT = 1e-5
+"""Sine of the angle between a column and the columns before it, below which Cholesky's factor loses digits."""
 SLICE = 1 << 15
 """Rows of the vectors whose products are made at once."""
 MOST_BLOCKS = 8
@@ -114,26 +116,31 @@ def ritz(V: Array, CV: Array) -> tuple[Array, Array]:
 
 
 def orthonormal_basis(V: Array) -> Array:
-    """Return an orthonormal basis (p, m), to the last digits, of nearly orthonormal columns V (p, m).
+    """Return nearly orthonormal columns V (p, m), orthonormal to the last digits; each stays near itself.
 
-    V ↦ V R⁻¹ with VᵀV = RᵀR, twice: two products instead of a QR decomposition, which takes ten times as long for many
-    rows. Columns that are too dependent for it go through the QR decomposition.
+    V ↦ V R⁻¹ with VᵀV = RᵀR, twice: two products instead of a QR decomposition, which takes longer for many rows.
+    Columns that are too dependent for it go through the QR decomposition. `orthonormal` mixes the columns, and leaves
+    dependent ones out.
     Source: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya (2015), Roundoff error analysis of the CholeskyQR2 algorithm.
     """
     Q = V.copy()
     for _ in range(2):
-        G = Q.T @ Q
         try:
-            R = np.linalg.cholesky(G).T
+            R = np.linalg.cholesky(Q.T @ Q).T
         except np.linalg.LinAlgError:
-            R = np.zeros_like(G)
-        diagonal = np.abs(np.diag(R))
-        if not diagonal.min(initial=1.0) > 1e-5 * diagonal.max(initial=0.0):
-            return np.asarray(np.linalg.qr(V)[0])
+            return orthonormal_by_qr(V)
+        if np.diag(R).min() <= DEPENDENT * np.diag(R).max():
+            return orthonormal_by_qr(V)
         turn = np.linalg.inv(R)
         for part in slices(len(Q)):
             Q[part] = Q[part] @ turn
     return Q
+
+
+def orthonormal_by_qr(V: Array) -> Array:
+    """Return V (p, m), made orthonormal from its first column to its last."""
+    Q, R = np.linalg.qr(V)
+    return np.asarray(Q * np.where(np.diag(R) < 0, -1.0, 1.0))
 
 
 def slices(p: int) -> Iterator[slice]:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.sources.statistics import largest_entries, rank_of
+
 Array = NDArray[np.float64]
 
 WIDE = 2048
@@ -44,8 +46,6 @@ class Axes:
     @property
     def rank(self) -> int:
         """Numerical rank; where `whole` is false, the number of known eigenvalues that are not rounding."""
-        from sigmapca_cli.sources.statistics import rank_of
-
         return rank_of(self.values, 8 * len(self.vectors) * float(np.finfo(np.float64).eps))
 
     def divided(self, number: float) -> Axes:
@@ -126,7 +126,7 @@ def multiple_of(known: Array, W: Array) -> Array | None:
     """Return s (b,) with W = known · diag(s), to rounding, for columns (p, b); None where there is no such s."""
     if known.shape != W.shape:
         return None
-    at = largest_rows(known), np.arange(known.shape[1])
+    at = largest_entries(known)
     largest = known[at]
     size = np.where(largest == 0, 1.0, W[at] / np.where(largest == 0, 1.0, largest))
     for start in range(0, len(W), COMPARED):  # other columns are told apart by the first rows
@@ -152,14 +152,3 @@ def in_type(C: Any, dtype: Any) -> Any:
 def about_zero(C: Any, mean: Array) -> Any:
     """Return C + mean·meanᵀ."""
     return C.about(mean) if isinstance(C, ImplicitCovariance) else C + np.outer(mean, mean)
-
-
-def signed_axes(V: Array) -> Array:
-    """Return V (p, m) with the largest entry of each column positive."""
-    largest = V[largest_rows(V), np.arange(V.shape[1])]
-    return np.asarray(V * np.where(largest < 0, -1.0, 1.0))
-
-
-def largest_rows(V: Array) -> NDArray[np.intp]:
-    """Return the row of the entry of largest absolute value of each column of V (p, m)."""
-    return np.asarray(np.abs(V).argmax(axis=0))

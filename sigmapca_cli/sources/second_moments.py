@@ -14,8 +14,8 @@ from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas
 from sigmapca_cli.sources.centred import CentredRows
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
-from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance, signed_axes
-from sigmapca_cli.sources.statistics import Moments, principal_axes
+from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
+from sigmapca_cli.sources.statistics import Moments, principal_axes, signed_axes
 from sigmapca_cli.sources.whitening import whitened_covariance
 
 Array = NDArray[np.float64]

@@ -212,8 +212,17 @@ def principal_axes(C: Array) -> tuple[Array, Array]:
     with blas(1 if len(C) < FEW else available_threads()):
         values, E = np.linalg.eigh(C)
     values, E = values[::-1], E[:, ::-1]
-    largest = E[np.abs(E).argmax(axis=0), np.arange(len(C))]
-    return values, E * np.where(largest < 0, -1.0, 1.0)
+    return values, signed_axes(E)
+
+
+def signed_axes(V: Array) -> Array:
+    """Return V (p, m) with the largest entry of each column positive."""
+    return np.asarray(V * np.where(V[largest_entries(V)] < 0, -1.0, 1.0))
+
+
+def largest_entries(V: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the index, rows and columns, of the entry of largest absolute value of each column of V (p, m)."""
+    return np.abs(V).argmax(axis=0), np.arange(V.shape[1])
 
 
 def check_k(k: int, n: int, p: int, rank: int) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
-from sigmapca_cli.sources.implicit import WIDE, Axes, ImplicitCovariance, signed_axes
+from sigmapca_cli.sources.implicit import WIDE, Axes, ImplicitCovariance
+from sigmapca_cli.sources.statistics import signed_axes
 
 
 def whole_refused(p: int) -> str:

@@ -11,7 +11,7 @@ from sigmapca_cli.sources.implicit import multiple_of
 
 @pytest.mark.parametrize("many", [1, 1 << 14])
 def test_products_are_those_of_the_dense_rows(many, monkeypatch):
-    for name, value in {"MANY": many, "READ_ENTRIES": 7000, "TILE_ENTRIES": 900, "GRAM_ROWS": 11}.items():
+    for name, value in {"MANY": many, "READ_ENTRIES": 7000, "TILE_ENTRIES": 900, "GRAM_BLOCK": 11}.items():
         monkeypatch.setattr(centred, name, value)
     random = np.random.default_rng(0)
     raw = (random.standard_normal((50, 400)) + 1e3).astype(np.float32)
