@@ -308,3 +308,17 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     n, grown = map(int, done.stdout.split())
     assert n == 1_200_000 and grown < 120
+
+
+def test_few_rows_of_many_features_are_held_by_one_process_and_not_by_each_rank(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((5, arrays.MANY + 1)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    file = np.load(tmp_path / "x.npy", mmap_mode="r")
+    rows = arrays.held_if_few(arrays.RowFile.under(file))
+    monkeypatch.setattr(arrays.shares, "sharing", lambda: object())
+    read = arrays.held_if_few(arrays.RowFile.under(file))
+    np.testing.assert_array_equal(rows.block(1, 4), X[1:4])
+    np.save(tmp_path / "y.npy", X + 1)
+    (tmp_path / "x.npy").write_bytes((tmp_path / "y.npy").read_bytes())
+    np.testing.assert_array_equal(rows.gather(np.array([3, 0])), X[[3, 0]])
+    np.testing.assert_array_equal(read.gather(np.array([3, 0])), (X + 1)[[3, 0]])
