@@ -39,14 +39,14 @@ def write_failed(path: Path, error: OSError) -> RunFailed:
     return RunFailed(f"{path}: cannot be written ({error.strerror or ' '.join(str(error).split())})")
 
 
-def replace_file(path: Path, content: bytes | memoryview) -> None:
-    """Replace the file at `path` by `content`.
+def replace_file(path: Path, *content: bytes | memoryview) -> None:
+    """Replace the file at `path` by `content`, of one piece or of several that follow each other.
 
     Readers see the old file or the new one, never half; a link at `path` is replaced, not followed. Raises RunFailed
     (full disk, no permission) in one line, with the old file untouched and nothing left aside.
     """
     with replacing(path) as aside, open(aside, "wb") as file:
-        file.write(content)
+        file.writelines(content)
 
 
 @contextlib.contextmanager

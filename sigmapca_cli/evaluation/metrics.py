@@ -16,7 +16,7 @@ from sigmapca_cli.evaluation.matching import cosines as cosines
 from sigmapca_cli.evaluation.matching import match as match
 from sigmapca_cli.evaluation.matching import mcc as mcc
 from sigmapca_cli.sources.columns import excess_kurtosis
-from sigmapca_cli.sources.implicit import ImplicitCovariance, as_covariance
+from sigmapca_cli.sources.implicit import as_covariance
 
 #: E[log cosh ν] for a standard normal ν, the constant that makes the negentropy of a Gaussian zero.
 LOG_COSH_OF_GAUSSIAN = 0.37456720749143807
@@ -74,9 +74,7 @@ def explained_variance(W: ArrayLike, C: ArrayLike) -> float:
     W = W / column_norms(W)
     CW = moments @ W
     inverse = np.linalg.pinv(W.T @ CW, rcond=1e-12, hermitian=True)
-    if isinstance(moments, ImplicitCovariance):  # the trace without the matrix (p, p)
-        return float(np.clip(np.sum((CW @ inverse) * CW) / total, 0.0, 1.0))
-    explained = np.trace(CW @ inverse @ CW.T)
+    explained = np.sum(inverse * (CW.T @ CW))  # the trace without a matrix (p, p)
     return float(np.clip(explained / total, 0.0, 1.0))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.sources.implicit import WIDE, Covariance, as_covariance
+from sigmapca_cli.sources.statistics import largest_entries
 
 Array = NDArray[np.float64]
 
@@ -44,9 +45,7 @@ def signed(W: Array) -> Array:
 
     Entries within a rounding error of the largest count as ties, so that two runs of one solution agree.
     """
-    size = np.abs(W)
-    first = np.argmax(size >= size.max(axis=0, keepdims=True) * (1 - 1e-6), axis=0)
-    signs = np.sign(W[first, np.arange(W.shape[1])])
+    signs = np.sign(W[largest_entries(W, near=1e-6)])
     return np.where(signs == 0, 1.0, signs)
 
 

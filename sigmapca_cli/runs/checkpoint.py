@@ -49,7 +49,7 @@ def save(
         for name, value in arrays.items():
             group.create_dataset(name, data=value)
 
-    replace_file(Path(path), build(fill))
+    replace_file(Path(path), *build(fill))
 
 
 def load(

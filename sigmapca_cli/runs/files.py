@@ -40,13 +40,13 @@ TRAILER = len(MARK) + 64
 OPEN_FLAGS = slice(20, 24)  # where version 0 of HDF5's superblock notes an open writer
 
 
-def build(fill: Callable[[h5py.File], str | None]) -> bytes:
-    """The bytes of an HDF5 file that `fill` writes, sealed with the note that it returns."""
+def build(fill: Callable[[h5py.File], str | None]) -> list[bytes]:
+    """The pieces of an HDF5 file that `fill` writes, sealed with the note that it returns."""
     # A name of its own for each thread: HDF5 does not open one name twice, though it is no file.
     with h5py.File(f"memory {threading.get_ident()}", "w", driver="core", backing_store=False) as file:
         note = fill(file)
         file.flush()
-        return sealed(file.id.get_file_image(), note or "")
+        return pieces(file.id.get_file_image(), note or "")
 
 
 def edit(path: Path, change: Callable[[h5py.File], str]) -> None:
@@ -95,11 +95,16 @@ def unreadable(path: Path, error: BaseException) -> InputError:
 
 def sealed(image: bytes, note: str = "") -> bytes:
     """The file's bytes with a note (one line of text) and the checksum of both behind them."""
+    return b"".join(pieces(image, note))
+
+
+def pieces(image: bytes, note: str = "") -> list[bytes]:
+    """As `sealed`, in pieces that follow each other: a large file is not copied to be one."""
     parts = [image, NOTE, note.encode()] if note else [image]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    return b"".join([*parts, MARK, digest.hexdigest().encode()])
+    return [*parts, MARK, digest.hexdigest().encode()]
 
 
 def read_note(path: Path) -> str | None:

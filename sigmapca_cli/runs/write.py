@@ -203,7 +203,7 @@ class RunWriter:
         self.flush()
         self.attrs["wall_seconds"] = self._earlier_seconds + time.monotonic() - self._started
         self.attrs["peak_memory_bytes"] = peak_memory()
-        replace_file(self.path, build(self._fill))
+        replace_file(self.path, *build(self._fill))
 
     def finish(
         self,

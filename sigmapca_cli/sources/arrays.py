@@ -11,21 +11,18 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import memory_left
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
-from sigmapca_cli.sources.centred import MANY
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.kept import Kept
 from sigmapca_cli.sources.pacing import paced, planned
 from sigmapca_cli.sources.places import in_array, in_table, row_words
 from sigmapca_cli.sources.repair import repaired
-from sigmapca_cli.sources.scratch import PageLedger, RowFile
-from sigmapca_cli.sources.second_moments import GRAM_ROWS
+from sigmapca_cli.sources.scratch import PageLedger, RowFile, RowSlices
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.sparse import SparseSource, is_sparse
-from sigmapca_cli.sources.statistics import Moments, streamed_moments
+from sigmapca_cli.sources.statistics import MANY, Moments, streamed_moments
 from sigmapca_cli.sources.table import Table
 from sigmapca_cli.untrusted_files import damaged
 
@@ -33,8 +30,6 @@ from sigmapca_cli.untrusted_files import damaged
 MEMORY_LIMIT = 256 << 20
 CONVERT_BLOCK = 32 << 20
 WIDEST_ONE_PASS = 2048
-# Part of the memory that is left, up to which few rows of very many features are held.
-HELD_SHARE = 1 / 8
 
 
 def check_matrix(data: Any, where: str) -> None:
@@ -85,21 +80,8 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
         return plain(whole if columns is None else whole[:, columns])
     turned = data.T if transpose and isinstance(data, np.ndarray) else data
     if columns is None and isinstance(turned, np.memmap) and turned.flags.c_contiguous:
-        rows = RowFile.under(turned)
-    else:
-        rows = _converted(data, transpose, columns)
-    return held_if_few(rows)
-
-
-def held_if_few(rows: RowFile) -> RowFile:
-    """Return the rows of a file; few rows of very many features are read into memory, for every product reads them.
-
-    Not by ranks: those of one machine would hold them once each.
-    """
-    few = len(rows) <= GRAM_ROWS and rows.shape[1] > MANY and shares.sharing() is None
-    if few and rows.nbytes <= HELD_SHARE * memory_left():
-        rows.hold()
-    return rows
+        return RowFile.under(turned)
+    return _converted(data, transpose, columns)
 
 
 def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
@@ -118,6 +100,14 @@ def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
         scratch.write(start, block)
         pages.touch(columns, block.nbytes)
     return scratch
+
+
+def all_finite(block: Any) -> bool:
+    """Return whether no value of a block of rows is NaN or infinite; of very wide rows one row at a time."""
+    if isinstance(block, RowSlices):
+        # Whole rows, in the order of the file: a slow disk has each near at hand when slices of it are asked for.
+        return all(bool(np.isfinite(block[i : i + 1, :]).all()) for i in range(len(block)))
+    return bool(np.isfinite(block).all())
 
 
 class ArraySource(Source):
@@ -151,7 +141,10 @@ class ArraySource(Source):
         if isinstance(self._data, np.ndarray):
             return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
         index = evenly_spaced(self.n, 64)
-        return hashlib.sha256(geometry + self._gather(index).tobytes()).digest()
+        digest = hashlib.sha256(geometry)
+        for row in index.tolist():
+            digest.update(self._gather_slice(row, row + 1).tobytes())
+        return digest.digest()
 
     def _gather(self, index: Index) -> NDArray:
         rows = index * self._part.step + self._part.start
@@ -163,6 +156,11 @@ class ArraySource(Source):
             return self._data[rows.start : rows.stop : rows.step]
         return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
 
+    def _slices_of(self, start: int, stop: int) -> Any:
+        if self.p <= MANY or isinstance(self._data, np.ndarray):
+            return self._gather_slice(start, stop)
+        return RowSlices(self._data, self._part[start:stop])
+
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
         edges, words, kept = list(shares.own_blocks(self.n, size)), "", None
         if not isinstance(self._data, np.ndarray):
@@ -172,8 +170,8 @@ class ArraySource(Source):
                 f"about {{time}} left of this pass over the rows{self._plan}"
             )
         for start, stop in paced(edges, (b - a for a, b in edges), len(shares.own(self.n)), words):
-            block = self._gather_slice(start, stop)
-            if block.dtype.kind == "f" and not np.isfinite(block).all():
+            block = self._slices_of(start, stop)
+            if block.dtype.kind == "f" and not all_finite(block):
                 self._refuse_nonfinite(start, size)
             if kept is not None:
                 kept.take(start, block)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.sources.centred import CentredRows
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
 from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
-from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments, whitening_matrix
+from sigmapca_cli.sources.statistics import MANY, Moments, standardisation, streamed_moments, whitening_matrix
 from sigmapca_cli.sources.whitening import low_rank_whitening, whole_refused
 
 Array = NDArray[np.float64]
@@ -118,6 +119,10 @@ class Source(SecondMoments):
 
     def _gather_slice(self, start: int, stop: int) -> NDArray:
         return self._gather(np.arange(start, stop, dtype=np.int64))
+
+    def _slices_of(self, start: int, stop: int) -> Any:
+        """Return raw rows for products, whole or to be read by slices `[:, columns]`."""
+        return self._gather_slice(start, stop)
 
     def _raw_blocks(self, size: int) -> Iterator[NDArray]:
         own = shares.own(self.n)
@@ -247,7 +252,15 @@ class Source(SecondMoments):
         return size if self.p <= WIDE else max(1, min(size, WIDEST_BLOCK // self.p))
 
     def projections(self, B: NDArray, size: int = 8192) -> Iterator[NDArray]:
-        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share."""
+        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share.
+
+        Of very many features without whitening the arithmetic is in float64, by tiles; blocks have another size.
+        """
+        if self.p > MANY and self.whitening is None:
+            rows = CentredRows(self._slices_of, self.n, self.p, self.unit, self.mean, self._gain64)
+            for z in rows.projections(np.asarray(B, np.float64)):
+                yield z.astype(B.dtype, copy=False)
+            return
         for x in self.blocks(size):
             yield x.astype(B.dtype, copy=False) @ B
 

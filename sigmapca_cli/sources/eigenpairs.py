@@ -35,7 +35,7 @@ MOST_BLOCKS = 8
 class Pairs:
     """values (m,), decreasing; vectors (p, m) orthonormal; residual (m,): ‖Cv − λv‖; products: how many were made.
 
-    error: bound of the relative error of the eigenvalues that were asked for.
+    error: bound of the relative error of the eigenvalues that were asked for. image (p, m): C · vectors, or None.
     """
 
     values: Array
@@ -43,6 +43,7 @@ class Pairs:
     residual: Array
     products: int
     error: float
+    image: Array | None = None
 
 
 def error_of(values: Array, residual: Array, k: int) -> float:
@@ -155,7 +156,7 @@ def polished(product: Product, V: Array, k: int) -> Pairs:
     values, turn = ritz(V, CV)
     squares = np.zeros(len(values))
     for part in slices(len(V)):
-        V[part] = V[part] @ turn
-        squares += np.square(CV[part] @ turn - V[part] * values).sum(axis=0)
+        V[part], CV[part] = V[part] @ turn, CV[part] @ turn
+        squares += np.square(CV[part] - V[part] * values).sum(axis=0)
     residual = np.sqrt(squares)
-    return Pairs(values, V, residual, 1, error_of(values, residual, k))
+    return Pairs(values, V, residual, 1, error_of(values, residual, k), CV)

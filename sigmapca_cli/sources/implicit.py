@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.sources.statistics import largest_entries, rank_of
 
 Array = NDArray[np.float64]
+Index = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 WIDE = 2048
 """Features beyond which the covariance is implicit."""
@@ -69,7 +70,7 @@ class ImplicitCovariance:
         self, product: Callable[[Array], Array], diagonal: Array, axes: Callable[[int], Axes]
     ) -> None:
         self._product, self._diagonal, self.axes = product, diagonal, axes
-        self._remembered: tuple[tuple[Array, Array], ...] = ()
+        self._remembered: tuple[tuple[Array, Index, Array], ...] = ()
         self.shape = (len(diagonal), len(diagonal))
 
     def __len__(self) -> int:
@@ -94,14 +95,18 @@ class ImplicitCovariance:
 
     def __matmul__(self, W: Any) -> Array:
         W = np.asarray(W, np.float64)
-        for known, product in self._remembered:
-            size = multiple_of(known, W)
+        for known, at, product in self._remembered:
+            size = multiple_of(known, at, W)
             if size is not None:
                 return product * size
         product = self._product(W)
-        # One assignment, so that other threads see the old products or the new ones.
-        self._remembered = ((W.copy(), product), *self._remembered)[:REMEMBERED]
+        self.remember(W.copy(), product)
         return product.copy()
+
+    def remember(self, W: Array, product: Array) -> None:
+        """Keep the product CW (p, b) of W (p, b): neither is to be changed from now on."""
+        # One assignment, so that other threads see the old products or the new ones.
+        self._remembered = ((W, largest_entries(W), product), *self._remembered)[:REMEMBERED]
 
     def __rmatmul__(self, A: Any) -> Array:
         return (self @ np.asarray(A).T).T
@@ -122,11 +127,13 @@ class ImplicitCovariance:
         raise TypeError(f"a covariance of {len(self)} features is not to be made")
 
 
-def multiple_of(known: Array, W: Array) -> Array | None:
-    """Return s (b,) with W = known · diag(s), to rounding, for columns (p, b); None where there is no such s."""
+def multiple_of(known: Array, at: Index, W: Array) -> Array | None:
+    """Return s (b,) with W = known · diag(s), to rounding, for columns (p, b); None where there is no such s.
+
+    at: where the largest entry of each column of `known` is.
+    """
     if known.shape != W.shape:
         return None
-    at = largest_entries(known)
     largest = known[at]
     size = np.where(largest == 0, 1.0, W[at] / np.where(largest == 0, 1.0, largest))
     for start in range(0, len(W), COMPARED):  # other columns are told apart by the first rows
@@ -151,4 +158,6 @@ def in_type(C: Any, dtype: Any) -> Any:
 
 def about_zero(C: Any, mean: Array) -> Any:
     """Return C + mean·meanᵀ."""
-    return C.about(mean) if isinstance(C, ImplicitCovariance) else C + np.outer(mean, mean)
+    if isinstance(C, ImplicitCovariance):
+        return C.about(mean) if mean.any() else C
+    return C + np.outer(mean, mean)

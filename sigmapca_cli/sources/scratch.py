@@ -37,7 +37,6 @@ class RowFile:
         self._offset, self._descriptor = offset, descriptor
         self._row = shape[1] * dtype.itemsize
         self.nbytes = shape[0] * self._row
-        self._held: NDArray | None = None
         weakref.finalize(self, os.close, descriptor)
 
     def __len__(self) -> int:
@@ -66,30 +65,25 @@ class RowFile:
         except OSError as error:
             raise no_room(self.nbytes, error) from None
 
-    def _read(self, row: int, target: NDArray) -> None:
+    def read(self, row: int, column: int, target: NDArray) -> None:
+        """Fill a contiguous array with the entries from this row and column on."""
         view = _bytes(target)
-        position = self._offset + row * self._row
+        position = self._offset + row * self._row + column * self.dtype.itemsize
         while view:
             count = os.preadv(self._descriptor, [view], position)
             if count == 0:
                 raise RunFailed("a data file was truncated while it was read: restore the file and run again")
             view, position = view[count:], position + count
 
-    def hold(self) -> None:
-        """Read all rows into memory, where `gather` and `block` find them from now on."""
-        self._held = self.block(0, len(self))
-
     def gather(self, rows: NDArray[np.int64]) -> NDArray:
         """Return the rows of an index, in its order."""
-        if self._held is not None:
-            return np.asarray(self._held[rows])
         out = np.empty((len(rows), self.shape[1]), self.dtype)
         near = (rows[-1] - rows[0]) * self._row < GAP_BYTES * len(rows) if len(rows) > 1 else False
         if near and (np.diff(rows) > 0).all():
             self._pick(rows, out)
             return out
         for target, row in zip(out, rows.tolist(), strict=True):
-            self._read(row, target)
+            self.read(row, 0, target)
         return out
 
     def _pick(self, rows: NDArray[np.int64], out: NDArray) -> None:
@@ -104,16 +98,34 @@ class RowFile:
             start = int(rows[first])
             last = int(rows.searchsorted(start + step))
             span = int(rows[last - 1]) + 1 - start
-            self._read(start, held[:span])
+            self.read(start, 0, held[:span])
             out[first:last] = held[rows[first:last] - start]
             first = last
 
     def block(self, start: int, stop: int) -> NDArray:
         """Return the rows start … stop − 1; not to be written to."""
-        if self._held is not None:
-            return self._held[start:stop]
         out = np.empty((stop - start, self.shape[1]), self.dtype)
-        self._read(start, out)
+        self.read(start, 0, out)
+        return out
+
+
+class RowSlices:
+    """Some rows (m, p) of a file, of which `[:, columns]` reads a slice of the features: for very wide rows."""
+
+    def __init__(self, file: RowFile, rows: range) -> None:
+        self._file, self._rows = file, rows
+        self.shape, self.dtype = (len(rows), file.shape[1]), file.dtype
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: tuple[slice, slice]) -> NDArray:
+        """Return these columns of the chosen rows; `[rows, columns]` with slices without a step."""
+        rows = self._rows[at[0]]
+        start, stop, _ = at[1].indices(self.shape[1])
+        out = np.empty((len(rows), stop - start), self.dtype)
+        for target, row in zip(out, rows, strict=True):
+            self._file.read(row, start, target)
         return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from sigmapca_cli.processes import available_threads, blas
 from sigmapca_cli.sources.centred import CentredRows
 from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
-from sigmapca_cli.sources.statistics import Moments, principal_axes, signed_axes
+from sigmapca_cli.sources.statistics import Moments, axis_signs, principal_axes, signed_axes
 from sigmapca_cli.sources.whitening import whitened_covariance
 
 Array = NDArray[np.float64]
@@ -23,6 +24,8 @@ Whitening = Array | LowRank
 
 GRAM_ROWS = 1024
 """Rows up to which the Gram matrix gives the axes at once."""
+SPARE_ENTRIES = 1 << 22
+"""Entries of further axes that are computed beside those asked for: 32 MB."""
 DENSE = 4096
 """Rows, or features, up to which a dense eigendecomposition gives the axes where products do not converge."""
 GOOD = 1e-8
@@ -47,6 +50,9 @@ class SecondMoments(ABC):
 
     @abstractmethod
     def _gather_slice(self, start: int, stop: int) -> NDArray: ...
+
+    @abstractmethod
+    def _slices_of(self, start: int, stop: int) -> Any: ...
 
     @abstractmethod
     def _raw_moments(self, diagonal: bool) -> Moments: ...
@@ -135,7 +141,7 @@ class SecondMoments(ABC):
         """Return the axes from the Gram matrix or the covariance, whichever is smaller."""
         gram = self.n <= self.p
         with blas(available_threads()):
-            values, U = top_of(self._gram() if gram else self._scaled_covariance(), k + SPARE)
+            values, U = top_of(self._gram() if gram else self._scaled_covariance(), k + self._spare())
             alive = int((values[: U.shape[1]] > 1e-13 * max(values[0], 0.0)).sum())
             if alive == 0:
                 return Axes(np.zeros(1), np.eye(self.p, 1), total)
@@ -143,17 +149,27 @@ class SecondMoments(ABC):
         # One product corrects what the square of the condition number cost, and gives the residuals.
         pairs = polished(self._times, U, min(k, alive))
         values[:alive] = pairs.values
-        whole = len(values) == min(self.n, self.p)
-        return Axes(np.maximum(values, 0.0), signed_axes(pairs.vectors), total, whole, pairs.error)
+        whole, signs, C = len(values) == min(self.n, self.p), axis_signs(pairs.vectors), self.covariance()[1]
+        pairs.vectors[...] *= signs
+        if isinstance(C, ImplicitCovariance) and pairs.image is not None:
+            pairs.image[...] *= signs
+            C.remember(pairs.vectors[:, :k], pairs.image[:, :k])  # what a solution asks for next
+        return Axes(np.maximum(values, 0.0), pairs.vectors, total, whole, pairs.error)
+
+    def _spare(self) -> int:
+        """Return how many axes are computed beyond those asked for: fewer where each takes much memory."""
+        return min(SPARE, max(2, SPARE_ENTRIES // self.p))
 
     def _centred(self) -> CentredRows:
         """Return the rows of this source for products in float64."""
-        return CentredRows(self._gather_slice, self.n, self.p, self.unit, self._data_mean, self._gain())
+        return CentredRows(self._slices_of, self.n, self.p, self.unit, self._data_mean, self._gain())
 
     def _times(self, W: Array) -> Array:
         """Return CW (p, b) for W (p, b), C the covariance of the standardised rows, by one pass over them."""
         total = self._centred().times(shares.agreed(np.ascontiguousarray(W)))
-        return shares.added((total,), patient=True)[0] / self.n
+        total = shares.added((total,), patient=True)[0]
+        total /= self.n
+        return total
 
     def centred_projections(self, W: Array) -> Iterator[Array]:
         """All rows in order, centred, scaled and projected in float64: blocks x̄W (m, k)."""

@@ -14,7 +14,7 @@ def evenly_spaced(n: int, most: int) -> Index:
     The stride is nearly constant. It is for pictures, previews and checks; for sums over rows take
     `one_per_stretch`, because a constant stride can match the period of the rows of an image.
     """
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def one_per_stretch(n: int, count: int, seed: int = 0) -> Index:

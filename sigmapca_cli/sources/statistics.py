@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,14 @@ HUGE = 1e8
 """Means and scales that float32 holds with room to spare."""
 REUSED_ENTRIES = 1 << 21
 """Entries up to which a thread keeps the memory of a block for the next one: 16 MB."""
+MANY = 1 << 14
+"""Features beyond which arithmetic goes by slices of the features."""
+TILE_ENTRIES = 1 << 17
+"""Number of float64 entries of a tile: 1 MB, which stays in the cache of a core."""
+TILE_WIDTH = 64
+"""Features of a slice at least; widths are multiples of it."""
+SEARCHED = 1 << 13
+"""Rows of a matrix whose entries are compared at once."""
 _own = threading.local()
 
 
@@ -50,8 +58,26 @@ def merge(a: Moments | None, b: Moments) -> Moments:
     return Moments(n, a.mean + d * fb, a.second * fa + b.second * fb + between * (fa * fb))
 
 
-def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
-    """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact."""
+def block_moments(block: Any, diagonal: bool = False) -> Moments:
+    """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact.
+
+    Variances of very many features by slices of them, with the same bits: a slice in float64 stays in the cache.
+    """
+    if diagonal and block.shape[1] > MANY:
+        width = min(max(TILE_ENTRIES // len(block) // TILE_WIDTH, 1) * TILE_WIDTH, MANY)
+        # None is narrow: NumPy adds up a single column in another order.
+        edges = [*range(0, block.shape[1] - TILE_WIDTH, width), block.shape[1]]
+        parts = [_sums(block[:, a:b], True) for a, b in pairwise(edges)]
+        mean, second, lost = (np.concatenate(each) for each in zip(*parts, strict=True))
+    else:
+        mean, second, lost = _sums(block, diagonal)
+    # Squares below 1e-308 vanish: a feature that varies is not to be called constant.
+    refuse(lost, "small: multiply the data")
+    return Moments(len(block), mean, second / len(block))
+
+
+def _sums(block: NDArray, diagonal: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return mean (p,), sum of the centred products, and which features vary though their squares vanish."""
     shift = block[0].astype(np.float64)
     x = workspace(block.shape)
     x[...] = block
@@ -61,11 +87,10 @@ def block_moments(block: NDArray, diagonal: bool = False) -> Moments:
         mean = x.mean(axis=0)
         x -= mean
         second = np.einsum("ij,ij->j", x, x) if diagonal else x.T @ x
-    none = (second if diagonal else second.diagonal()) == 0
-    if none.any():
-        # Squares below 1e-308 vanish: a feature that varies is not to be called constant.
-        refuse(none & x.any(axis=0), "small: multiply the data")
-    return Moments(len(x), mean + shift, second / len(x))
+    lost = (second if diagonal else second.diagonal()) == 0
+    if lost.any():
+        lost &= x.any(axis=0)
+    return mean + shift, second, lost
 
 
 def workspace(shape: tuple[int, ...]) -> Array:
@@ -217,12 +242,32 @@ def principal_axes(C: Array) -> tuple[Array, Array]:
 
 def signed_axes(V: Array) -> Array:
     """Return V (p, m) with the largest entry of each column positive."""
-    return np.asarray(V * np.where(V[largest_entries(V)] < 0, -1.0, 1.0))
+    return np.asarray(V * axis_signs(V))
 
 
-def largest_entries(V: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the index, rows and columns, of the entry of largest absolute value of each column of V (p, m)."""
-    return np.abs(V).argmax(axis=0), np.arange(V.shape[1])
+def axis_signs(V: Array) -> Array:
+    """Return the signs (m,) that make the largest entry of each column of V (p, m) positive."""
+    return np.where(V[largest_entries(V)] < 0, -1.0, 1.0)
+
+
+def largest_entries(V: Array, near: float = 0.0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the index, rows and columns, of the entry of largest absolute value of each column of V (p, m).
+
+    The first of those that are smaller than the largest by a share of at most `near`. A slice of V is looked at at a
+    time: new memory for |V| would take longer than the search.
+    """
+    columns = np.arange(V.shape[1])
+    rows = np.zeros(V.shape[1], np.intp)
+    least = np.maximum(V.max(axis=0, initial=-np.inf), -V.min(axis=0, initial=np.inf)) * (1 - near)
+    left = np.ones(V.shape[1], bool)
+    for start in range(0, len(V), SEARCHED):
+        reached = np.abs(V[start : start + SEARCHED]) >= least
+        found = left & reached.any(axis=0)
+        rows[found] = start + reached[:, found].argmax(axis=0)
+        left &= ~found
+        if not left.any():
+            break
+    return rows, columns
 
 
 def check_k(k: int, n: int, p: int, rank: int) -> None:

@@ -71,7 +71,7 @@ def test_truncated_and_other_files_are_refused(tmp_path: Path) -> None:
             checkpoint.load(path)
     with pytest.raises(InputError, match="no such file"):
         checkpoint.load(tmp_path / "none.h5")
-    replace_file(path, build(lambda file: file.attrs.update(format=fmt.FORMAT)))
+    replace_file(path, *build(lambda file: file.attrs.update(format=fmt.FORMAT)))
     with pytest.raises(InputError, match="not a checkpoint"):
         checkpoint.load(path)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.io import savemat
 
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.sources import arrays, build
+from sigmapca_cli.sources import arrays, build, statistics
 from sigmapca_cli.sources.config import DataConfig
 
 RNG = np.random.default_rng(0)
@@ -310,15 +310,31 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path):
     assert n == 1_200_000 and grown < 120
 
 
-def test_few_rows_of_many_features_are_held_by_one_process_and_not_by_each_rank(tmp_path, monkeypatch):
-    X = np.random.default_rng(0).standard_normal((5, arrays.MANY + 1)).astype(np.float32)
+def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_path, monkeypatch):
+    X = (np.random.default_rng(0).standard_normal((9, 3 * arrays.MANY + 1)) * 40 + 100).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
-    file = np.load(tmp_path / "x.npy", mmap_mode="r")
-    rows = arrays.held_if_few(arrays.RowFile.under(file))
-    monkeypatch.setattr(arrays.shares, "sharing", lambda: object())
-    read = arrays.held_if_few(arrays.RowFile.under(file))
-    np.testing.assert_array_equal(rows.block(1, 4), X[1:4])
-    np.save(tmp_path / "y.npy", X + 1)
-    (tmp_path / "x.npy").write_bytes((tmp_path / "y.npy").read_bytes())
-    np.testing.assert_array_equal(rows.gather(np.array([3, 0])), X[[3, 0]])
-    np.testing.assert_array_equal(read.gather(np.array([3, 0])), (X + 1)[[3, 0]])
+    held = source_of(tmp_path / "x.npy")
+    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    read = source_of(tmp_path / "x.npy")
+    slices = read._slices_of(2, 7)
+    np.testing.assert_array_equal(slices[1:3, 5:900], X[3:5, 5:900])
+    np.testing.assert_array_equal(slices[:, -3:], X[2:7, -3:])
+    for moments in (held._raw_moments(True), read._raw_moments(True)):
+        np.testing.assert_allclose(moments.mean, X.mean(0, np.float64), rtol=1e-13)
+        np.testing.assert_allclose(moments.second, X.var(0, np.float64), rtol=1e-12)
+    assert (held._raw_moments(True).second == read._raw_moments(True).second).all()
+    W = np.random.default_rng(1).standard_normal((X.shape[1], 2))
+    np.testing.assert_allclose(read.covariance()[1] @ W, held.covariance()[1] @ W, rtol=0, atol=1e-9)
+    x = np.concatenate(list(held.blocks()))
+    np.testing.assert_allclose(np.concatenate(list(read.projections(W))), x @ W, rtol=0, atol=1e-3)
+    X[8, 40_000] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(InputError, match=r"row 8.*column 40000"):
+        source_of(tmp_path / "x.npy")
+
+
+def test_a_feature_whose_squares_vanish_is_named_by_its_number_among_all(tmp_path):
+    X = np.random.default_rng(0).standard_normal((9, arrays.MANY + 700))
+    X[:, arrays.MANY + 650] *= 1e-170
+    with pytest.raises(InputError, match=f"feature {arrays.MANY + 650}"):
+        statistics.block_moments(X, diagonal=True)

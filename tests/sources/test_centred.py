@@ -7,11 +7,19 @@ from sigmapca_cli.sources import centred
 from sigmapca_cli.sources.centred import CentredRows
 from sigmapca_cli.sources.eigenpairs import orthonormal_basis
 from sigmapca_cli.sources.implicit import multiple_of
+from sigmapca_cli.sources.statistics import largest_entries
 
 
 @pytest.mark.parametrize("many", [1, 1 << 14])
 def test_products_are_those_of_the_dense_rows(many, monkeypatch):
-    for name, value in {"MANY": many, "READ_ENTRIES": 7000, "TILE_ENTRIES": 900, "GRAM_BLOCK": 11}.items():
+    for name, value in {
+        "MANY": many,
+        "READ_ENTRIES": 7000,
+        "TILE_ENTRIES": 900,
+        "GRAM_BLOCK": 11,
+        "BLOCK_ROWS": 13,
+        "READS": 3,
+    }.items():
         monkeypatch.setattr(centred, name, value)
     random = np.random.default_rng(0)
     raw = (random.standard_normal((50, 400)) + 1e3).astype(np.float32)
@@ -37,8 +45,8 @@ def test_dependent_columns_still_get_an_orthonormal_basis():
 
 def test_only_multiples_of_known_columns_need_no_product():
     W = np.random.default_rng(0).standard_normal((40_000, 3))
-    size = multiple_of(W, W / [3.0, 7.0, -0.1])
+    size = multiple_of(W, largest_entries(W), W / [3.0, 7.0, -0.1])
     assert size is not None and np.allclose(size, [1 / 3, 1 / 7, -10], rtol=1e-14)
     other = W.copy()
     other[-1, 1] *= 1 + 1e-12
-    assert multiple_of(W, other) is None
+    assert multiple_of(W, largest_entries(W), other) is None
