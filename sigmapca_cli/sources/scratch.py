@@ -65,7 +65,7 @@ class RowFile:
         except OSError as error:
             raise no_room(self.nbytes, error) from None
 
-    def read(self, row: int, column: int, target: NDArray) -> None:
+    def fill(self, row: int, column: int, target: NDArray) -> None:
         """Fill a contiguous array with the entries from this row and column on."""
         view = _bytes(target)
         position = self._offset + row * self._row + column * self.dtype.itemsize
@@ -83,7 +83,7 @@ class RowFile:
             self._pick(rows, out)
             return out
         for target, row in zip(out, rows.tolist(), strict=True):
-            self.read(row, 0, target)
+            self.fill(row, 0, target)
         return out
 
     def _pick(self, rows: NDArray[np.int64], out: NDArray) -> None:
@@ -98,14 +98,14 @@ class RowFile:
             start = int(rows[first])
             last = int(rows.searchsorted(start + step))
             span = int(rows[last - 1]) + 1 - start
-            self.read(start, 0, held[:span])
+            self.fill(start, 0, held[:span])
             out[first:last] = held[rows[first:last] - start]
             first = last
 
     def block(self, start: int, stop: int) -> NDArray:
         """Return the rows start … stop − 1; not to be written to."""
         out = np.empty((stop - start, self.shape[1]), self.dtype)
-        self.read(start, 0, out)
+        self.fill(start, 0, out)
         return out
 
 
@@ -125,7 +125,7 @@ class RowSlices:
         start, stop, _ = at[1].indices(self.shape[1])
         out = np.empty((len(rows), stop - start), self.dtype)
         for target, row in zip(out, rows, strict=True):
-            self._file.read(row, start, target)
+            self._file.fill(row, start, target)
         return out
 
 

@@ -37,9 +37,9 @@ class Counting(RowFile):
 
     read = 0
 
-    def _read(self, row, target):
+    def fill(self, row, column, target):
         self.read += len(target) if target.ndim == 2 else 1
-        super()._read(row, target)
+        super().fill(row, column, target)
 
 
 def on_disk(X, standardise="feature"):
@@ -188,15 +188,15 @@ def test_a_billion_rows_are_planned_before_the_first_pass(billion, monkeypatch, 
     class Enough(Exception):
         pass
 
-    def stop(self, row, target):
+    def stop(self, row, column, target):
         if row > 10**6:
             raise Enough
-        return read(self, row, target)
+        return fill(self, row, column, target)
 
-    read = RowFile._read
+    fill = RowFile.fill
     monkeypatch.setattr(pacing, "MEASURED_SECONDS", 0.0)
     monkeypatch.setattr(ArraySource, "_fingerprint", lambda self: b"")
-    monkeypatch.setattr(RowFile, "_read", stop)
+    monkeypatch.setattr(RowFile, "fill", stop)
     with caplog.at_level(logging.WARNING), pytest.raises(Enough):
         load_source(cfg)
     (words,) = [r.getMessage() for r in caplog.records]
