@@ -21,6 +21,14 @@ SPARE = 16
 """Vectors beyond k that are iterated with the others: the k-th pair converges by its distance to those left out."""
 TOLERANCE = 1e-9
 """Bound of the estimated relative error of the eigenvalues."""
+VECTOR_TOLERANCE = 1e-10
+"""The same for products with one vector at a time, where a digit more costs little."""
+MOST_RESTARTS = 200
+"""Largest number of restarts of these."""
+CHECKS = 3
+"""Number of products with a block that look for an eigenvalue that was passed over."""
+MISSED = 1e-8
+"""Relative difference from the last eigenvalue that counts as passed over."""
 MOST_PRODUCTS = 60
 """Largest number of products with a block; each is a pass over the rows."""
 DEPENDENT = 1e-5
@@ -107,6 +115,40 @@ def lanczos(product: Product, p: int, k: int, most: int = MOST_PRODUCTS, tol: fl
             break
         V, CV, count = np.hstack([V, block]), np.hstack([CV, product(block)]), count + 1
     return Pairs(values[:b], orthonormal_basis(best[:, :b]), residual[:b], count, error)
+
+
+def by_vectors(vector_product: Product, product: Product, p: int, k: int) -> Pairs | None:
+    """Return the leading k eigenpairs by products with one vector at a time; None where they do not converge.
+
+    vector_product: v (p,) ↦ Cv (p,). ARPACK makes fewer products with a vector than `lanczos` does with the columns of
+    its blocks. So it is faster where each column costs the same, as with sparse rows in memory, and slower where each
+    product reads a file.
+    Source: Lehoucq, Sorensen and Yang (1998), ARPACK users' guide.
+    """
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    C = LinearOperator((p, p), matvec=lambda v: vector_product(v.ravel()), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(p)
+    try:
+        _, vectors = eigsh(C, k, which="LA", v0=start, tol=VECTOR_TOLERANCE, maxiter=MOST_RESTARTS)
+    except ArpackNoConvergence:
+        return None
+    pairs = polished(product, np.ascontiguousarray(vectors[:, ::-1]), k)
+    return None if passed_over(product, pairs) else pairs
+
+
+def passed_over(product: Product, pairs: Pairs) -> bool:
+    """Return whether a larger eigenvalue lies outside these pairs: one vector at a time may miss a multiple one.
+
+    A few products of a block with C − VΛVᵀ give a lower bound of its largest eigenvalue.
+    """
+    V, values = pairs.vectors, pairs.values
+
+    def deflated(W: Array) -> Array:
+        return np.asarray(product(W) - V @ (values[:, None] * (V.T @ W)))
+
+    left = lanczos(deflated, len(V), 1, most=CHECKS).values[0]
+    return bool(left > values[-1] * (1 + MISSED))
 
 
 def ritz(V: Array, CV: Array) -> tuple[Array, Array]:

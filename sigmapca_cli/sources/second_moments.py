@@ -14,7 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas
 from sigmapca_cli.sources.centred import CentredRows
-from sigmapca_cli.sources.eigenpairs import SPARE, lanczos, polished
+from sigmapca_cli.sources.eigenpairs import SPARE, Pairs, lanczos, polished
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.sources.statistics import Moments, axis_signs, principal_axes, signed_axes
 from sigmapca_cli.sources.whitening import whitened_covariance
@@ -134,7 +134,7 @@ class SecondMoments(ABC):
                     f"choose k up to {few // 5}"
                 )
             return self._dense_axes(k, total)
-        axes = axes_by_products(self._times, self.covariance()[1].diagonal(), k)
+        axes = self._iterated_axes(k, total)
         return self._dense_axes(k, total) if axes.error > GOOD and few <= DENSE else axes
 
     def _dense_axes(self, k: int, total: float) -> Axes:
@@ -149,12 +149,21 @@ class SecondMoments(ABC):
         # One product corrects what the square of the condition number cost, and gives the residuals.
         pairs = polished(self._times, U, min(k, alive))
         values[:alive] = pairs.values
-        whole, signs, C = len(values) == min(self.n, self.p), axis_signs(pairs.vectors), self.covariance()[1]
+        whole = len(values) == min(self.n, self.p)
+        return Axes(np.maximum(values, 0.0), self._remembered(pairs, k), total, whole, pairs.error)
+
+    def _iterated_axes(self, k: int, total: float) -> Axes:
+        """Return the axes by iterated products with the covariance."""
+        return axes_by_products(self._times, self.covariance()[1].diagonal(), k)
+
+    def _remembered(self, pairs: Pairs, k: int) -> Array:
+        """Return the eigenvectors (p, m), signed; the covariance keeps the product with k of them, asked for next."""
+        C, signs = self.covariance()[1], axis_signs(pairs.vectors)
         pairs.vectors[...] *= signs
-        if isinstance(C, ImplicitCovariance) and pairs.image is not None:
+        if isinstance(C, ImplicitCovariance) and self.whitening is None and pairs.image is not None:
             pairs.image[...] *= signs
-            C.remember(pairs.vectors[:, :k], pairs.image[:, :k])  # what a solution asks for next
-        return Axes(np.maximum(values, 0.0), pairs.vectors, total, whole, pairs.error)
+            C.remember(pairs.vectors[:, :k], pairs.image[:, :k])
+        return pairs.vectors
 
     def _spare(self) -> int:
         """Return how many axes are computed beyond those asked for: fewer where each takes much memory."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import mapped
+from sigmapca_cli.processes import available_threads, mapped
 from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.centred import parts_of
-from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.eigenpairs import by_vectors
+from sigmapca_cli.sources.implicit import WIDE, Axes
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.untrusted_files import as_text, need_memory, stored
 
@@ -26,6 +28,8 @@ Array = NDArray[np.float64]
 
 BLOCK = 1 << 16
 """Rows of a block of a product."""
+VECTOR_BLOCKS = 8
+"""Number of blocks of rows of a product with one vector, which threads share."""
 DENSE_BLOCK = 1 << 20
 """Entries of a block of rows with their zeros."""
 CANCELS = 1e6
@@ -196,6 +200,31 @@ class SparseSource(Source):
             sums += found
         total -= np.outer(self._data_mean, sums)
         return gain * total / self.n
+
+    def _iterated_axes(self, k: int, total: float) -> Axes:
+        pairs = by_vectors(self._vector_product(), self._times, self.p, k)
+        if pairs is None:
+            return super()._iterated_axes(k, total)
+        return Axes(np.maximum(pairs.values, 0.0), self._remembered(pairs, k), total, False, pairs.error)
+
+    def _vector_product(self) -> Callable[[Array], Array]:
+        """Return v (p,) ↦ Cv (p,) on as many threads as there are cores; its bits do not depend on their number."""
+        gain, mean = self._gain(), self._data_mean
+        blocks = [self._part(*bounds) for bounds in parts_of(range(self.n), -(-self.n // VECTOR_BLOCKS))]
+        pool = ThreadPoolExecutor(available_threads())
+
+        def part(rows: Any, scaled: Array, shift: float) -> tuple[Array, float]:
+            y = np.asarray(rows @ scaled) - shift
+            return np.asarray(rows.T @ y), float(y.sum())
+
+        def product(v: Array) -> Array:
+            scaled = gain * v
+            shift = float(mean @ scaled)
+            found = list(pool.map(lambda rows: part(rows, scaled, shift), blocks))
+            total = sum(moved for moved, _ in found) - mean * sum(size for _, size in found)
+            return np.asarray(gain * total / self.n)
+
+        return product
 
     def _gram(self) -> Array:
         gain = self._gain()

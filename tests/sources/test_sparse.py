@@ -185,3 +185,45 @@ def test_what_does_not_fit_is_refused(tmp_path, X):
         build(config([str(tmp_path / "X.npz"), str(tmp_path / "dense.npy")]))
     both = build(config([str(tmp_path / "X.npz"), str(tmp_path / "X.npz")]))
     assert both.n == 2 * N
+
+
+def counted(groups, n=4000, p=3000):
+    """Return rows with one 1 each, and their eigenvalues: of every group (columns, rows) the columns have as many."""
+    counts = np.concatenate([np.full(columns, rows) for columns, rows in groups])
+    column = np.repeat(np.arange(len(counts)), counts)
+    X = sparse.csr_matrix((np.ones(len(column)), (np.arange(len(column)), column)), shape=(n, p))
+    share = np.zeros(p)
+    share[: len(counts)] = counts / n
+    return X, np.linalg.eigvalsh(np.diag(share) - np.outer(share, share))[::-1]
+
+
+@pytest.mark.parametrize("groups", [[(30, 100)], [(3, 400), (5, 200), (60, 20)], [(2, 900), (100, 20)]])
+def test_axes_of_one_vector_at_a_time_miss_no_multiple_eigenvalue(groups):
+    X, exact = counted(groups)
+    found = SparseSource("array", X, "X", PLAIN)
+    axes = found.leading_axes(12)
+    np.testing.assert_allclose(axes.values[:12], exact[:12], rtol=1e-9, atol=1e-15)
+    assert axes.error < 1e-9 and not axes.whole
+    W = axes.up_to(12)
+    np.testing.assert_allclose(found.covariance()[1] @ W, W * axes.values[:12], atol=1e-12)
+
+
+@pytest.mark.parametrize("fault", ["passed over", "not converged"])
+def test_where_one_vector_at_a_time_fails_blocks_give_the_axes(monkeypatch, fault):
+    from scipy.sparse import linalg
+
+    X, exact = counted([(3, 400), (5, 200), (60, 20)])
+    eigsh, asked = linalg.eigsh, []
+
+    def wrong(C, k, **options):
+        asked.append(k)
+        if fault == "not converged":
+            raise linalg.ArpackNoConvergence("no", np.zeros(0), np.zeros((3000, 0)))
+        values, vectors = eigsh(C, k + 1, **options)
+        keep = np.arange(k + 1) != k - 1  # in increasing order: the second largest is left out
+        return values[keep], vectors[:, keep]
+
+    monkeypatch.setattr(linalg, "eigsh", wrong)
+    axes = SparseSource("array", X, "X", PLAIN).leading_axes(12)
+    assert asked == [12]
+    np.testing.assert_allclose(axes.values[:12], exact[:12], rtol=1e-8, atol=1e-15)
