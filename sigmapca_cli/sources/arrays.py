@@ -142,8 +142,8 @@ class ArraySource(Source):
             return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
         index = evenly_spaced(self.n, 64)
         digest = hashlib.sha256(geometry)
-        for row in index.tolist():
-            digest.update(self._gather_slice(row, row + 1).tobytes())
+        for row in index.reshape(-1, 1):  # one at a time: wide rows take much memory together
+            digest.update(self._gather(row).tobytes())
         return digest.digest()
 
     def _gather(self, index: Index) -> NDArray:
