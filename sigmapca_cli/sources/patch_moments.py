@@ -15,6 +15,11 @@ from sigmapca_cli.sources.statistics import Moments
 
 Array = NDArray[np.float64]
 
+BAND_ENTRIES = 1 << 19
+"""Pixels of a band of rows whose float64 copy is made: 4 MB."""
+TOGETHER = 256
+"""Number of images whose pixels are summed at once."""
+
 
 def positions(length: int, patch: int, stride: int) -> int:
     """Return the number of windows of `patch` pixels that fit into a padded side."""
@@ -71,22 +76,39 @@ def second_moment_sums(images: NDArray, patch: int, stride: int, pad: int) -> Ar
     return _sum_windows(G, (rows, cols), patch, stride, pad)
 
 
-def feature_sums(total: Array, patch: int, stride: int) -> Array:
-    """Return Σ over patches of each feature (p,), from one padded image (Hp, Wp, C), the sum over images."""
-    rows, cols = (positions(side, patch, stride) for side in total.shape[:2])
-    sums = np.empty((patch, patch, total.shape[2]))
-    for r in range(patch):
-        strip = total[r : r + (rows - 1) * stride + 1 : stride].sum(axis=0)
-        for c in range(patch):
-            sums[r, c] = strip[c : c + (cols - 1) * stride + 1 : stride].sum(axis=0)
+def feature_sums(images: NDArray, power: int, patch: int, stride: int, pad: int) -> Array:
+    """Return Σ over patches of each feature to this power (p,), of images (N, H, W, C) with `pad` zeros on every side.
+
+    By bands of rows: of a photograph in float64 only a few megabytes are made. The order of every sum is that of the
+    rows, so its bits do not depend on the bands.
+    """
+    _, H, W, C = images.shape
+    rows, cols = (positions(side + 2 * pad, patch, stride) for side in (H, W))
+    strips = np.zeros((patch, W + 2 * pad, C))
+    band = max(1, BAND_ENTRIES // (min(len(images), TOGETHER) * W * C))
+    for top in range(0, H, band):
+        total = _pixel_sums(images[:, top : top + band], power)
+        for r in range(patch):
+            # Row u of an image is row r of the i-th window from above where u + pad = r + i · stride.
+            first = max(r - pad, top + (r - pad - top) % stride)
+            last = min(r - pad + (rows - 1) * stride + 1, top + len(total))
+            if first < last:
+                seen = total[first - top : last - top : stride]
+                strip = strips[r, pad : pad + W]
+                strip[...] = np.concatenate([strip[None], seen]).sum(axis=0)
+    sums = np.empty((patch, patch, C))
+    for c in range(patch):
+        sums[:, c] = strips[:, c : c + (cols - 1) * stride + 1 : stride].sum(axis=1)
     return sums.ravel()
 
 
-def _pixel_sums(images: NDArray, power: int, pad: int) -> Array:
+def _pixel_sums(images: NDArray, power: int) -> Array:
+    """Return Σ over images of each pixel to this power."""
     total = np.zeros(images.shape[1:])
-    for start in range(0, len(images), 256):
-        total += (images[start : start + 256].astype(np.float64) ** power).sum(axis=0)
-    return np.pad(total, ((pad, pad), (pad, pad), (0, 0)))
+    for start in range(0, len(images), TOGETHER):
+        pixels = images[start : start + TOGETHER].astype(np.float64)
+        total += (pixels**power if power > 1 else pixels).sum(axis=0)
+    return total
 
 
 # With more bytes of row products than this, gathering the patches is cheaper.
@@ -173,9 +195,9 @@ def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: 
     _, H, W, _ = images.shape
     rows, cols = (positions(side + 2 * pad, patch, stride) for side in (H, W))
     n = len(images) * rows * cols
-    mean = feature_sums(_pixel_sums(images, 1, pad), patch, stride) / n
+    mean = feature_sums(images, 1, patch, stride, pad) / n
     if diagonal:
-        square = feature_sums(_pixel_sums(images, 2, pad), patch, stride) / n
+        square = feature_sums(images, 2, patch, stride, pad) / n
         second = square - mean**2
         # A difference this small is rounding: the feature is constant.
         second[second <= 64 * np.finfo(np.float64).eps * square] = 0.0
