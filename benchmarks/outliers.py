@@ -17,9 +17,10 @@ from sigmapca_cli import sources
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.solvers.moments_fit import moments_fit
 from sigmapca_cli.solvers.projected import newton_fit
-from sigmapca_cli.sources.base import Source, Standardisation
+from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 CASES = ((0, 1.0), (1, 100.0), (1, 1e4), (20, 20.0), (200, 5.0), (1000, 3.0), (1000, 20.0))
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Source, Standardisation
+from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 
 class RowsByProducts:

@@ -133,8 +133,8 @@ def sgd(model: Model, centred: Any, P: np.ndarray, start: np.ndarray | None = No
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import pick_threads
     from sigmapca_cli.runner import choose, stochastic
-    from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.memory import MemorySource
+    from sigmapca_cli.sources.options import Standardisation
     from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy, made_like
 

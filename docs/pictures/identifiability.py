@@ -6,8 +6,8 @@ import numpy as np
 
 from sigmapca_cli.figures.save import BLUE, GREY, ORANGE, new_figure, save
 from sigmapca_cli.solvers.projected import newton_fit
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 ANGLE = np.deg2rad(30)
 TRUE = np.array(

@@ -180,9 +180,9 @@ def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
 
     from sigmapca_cli.low_rank import LowRank
     from sigmapca_cli.shares import shared
-    from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.implicit import WIDE
     from sigmapca_cli.sources.memory import MemorySource, PlacedSource
+    from sigmapca_cli.sources.options import Standardisation
     from sigmapca_cli.sources.sparse import is_sparse
 
     mean = np.zeros(source.p) if run.mean is None else run.mean

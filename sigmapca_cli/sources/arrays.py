@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
-from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.kept import Kept
+from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.pacing import paced, planned
 from sigmapca_cli.sources.places import in_array, in_table, row_words
 from sigmapca_cli.sources.repair import repaired

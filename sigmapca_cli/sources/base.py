@@ -4,7 +4,6 @@ import copy
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.centred import CentredRows
-from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
-from sigmapca_cli.sources.statistics import MANY, Moments, standardisation, streamed_moments, whitening_matrix
-from sigmapca_cli.sources.whitening import low_rank_whitening, whole_refused
+from sigmapca_cli.sources.statistics import MANY, Moments, standardisation, streamed_moments
+from sigmapca_cli.sources.truth import Truth
+from sigmapca_cli.sources.whitening import low_rank_whitening, whitening_matrix, whole_refused
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -26,57 +26,6 @@ Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 20
 CACHED = 1 << 17  # entries whose float64 copy stays in the cache
 WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
-
-
-@dataclass
-class Truth:
-    """The known answer: orthonormal filters (p, k) in standardised coordinates, sources, mixing (p, k)."""
-
-    kind: str
-    filters: Array | None = None
-    sources: Array | None = None
-    mixing: Array | None = None
-
-    def in_part(self, part: slice, *, turned: bool) -> "Truth":
-        """What still holds of some of the rows; `turned` where they were scaled by feature or whitened.
-
-        Both tilt the directions: they are no longer orthonormal, and only the sources can be compared.
-        """
-        sources = None if self.sources is None else self.sources[part]
-        if not turned:
-            return Truth(self.kind, self.filters, sources, self.mixing)
-        return Truth("sources", None, sources, self.mixing)
-
-
-@dataclass
-class Standardisation:
-    """How raw rows become x, whatever the source: see `DataConfig` for the choices."""
-
-    standardise: str = "feature"
-    epsilon: float | None = None
-    relative_epsilon: float = 0.0
-    whiten: str = "none"
-    scale_input: float = 1.0
-    # Younger than the hash of the data: they join it only where they are set.
-    whiten_rank: int | None = field(default=None, repr=False)
-    centre: bool = field(default=True, repr=False)
-
-    @classmethod
-    def of(cls, cfg: DataConfig, relative_epsilon: float = 0.0) -> "Standardisation":
-        scale = float(cfg.scale_input)
-        younger = cfg.whiten_rank, cfg.centre
-        return cls(str(cfg.standardise), cfg.epsilon, relative_epsilon, cfg.whiten, scale, *younger)
-
-    @property
-    def described(self) -> str:
-        """What tells these options apart in the hash of the data."""
-        rank = "" if self.whiten_rank is None else f" whiten_rank={self.whiten_rank}"
-        return rank + ("" if self.centre else " centre=False")
-
-    @property
-    def turns(self) -> bool:
-        """Whether known directions do not hold in the rows made with it."""
-        return self.standardise != "none" or self.whiten != "none"
 
 
 class Source(SecondMoments):
@@ -332,14 +281,3 @@ class Source(SecondMoments):
             other._covariance, other._axes = C / unit**2, (values / unit**2, vectors)
         other._prepare_apply()
         return other
-
-
-def half_of(count: int, half: str) -> slice:
-    """The rows or images of a disjoint half."""
-    slices = {"all": slice(0, count), "even": slice(0, count, 2), "odd": slice(1, count, 2)}
-    return slices[half]
-
-
-def need_two_samples(n: int, where: str) -> None:
-    if n < 2:
-        raise InputError(f"{where} has {n} sample{'s' if n != 1 else ''}: at least 2 are needed")

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
+from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.patch_moments import patch_moments
 from sigmapca_cli.sources.patches import (
     PIXEL_EPSILON,

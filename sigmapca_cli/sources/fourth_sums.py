@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.untrusted_files import as_text, stored
 
 Array = NDArray[np.float64]

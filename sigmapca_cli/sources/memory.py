@@ -5,8 +5,10 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.sources.base import Index, Source, Standardisation, Truth, half_of, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.truth import Truth
 
 
 class MemorySource(Source):

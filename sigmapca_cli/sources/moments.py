@@ -24,10 +24,11 @@ from sigmapca_cli.atomic import replacing
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import fourth_sums
 from sigmapca_cli.sources.array_files import is_hdf5
-from sigmapca_cli.sources.base import Index, Source, Standardisation, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.fourth_sums import FourthSums, refuse_other_standardisation
 from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.options import Standardisation, need_two_samples
 from sigmapca_cli.sources.several import files_of
 from sigmapca_cli.sources.statistics import Moments, merge
 from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored

@@ -7,8 +7,9 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.patch_moments import patch_moments, positions
 from sigmapca_cli.sources.statistics import Moments
 

@@ -41,7 +41,7 @@ class Picture:
 @contextmanager
 def opened(path: Path, most: int | None) -> Iterator[Any]:
     """Open the file by Pillow, without decoding; `most`: largest number of pixels, by default Pillow's limit."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     before = Image.MAX_IMAGE_PIXELS
     try:
@@ -54,6 +54,10 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
                 image = stack.enter_context(Image.open(stack.enter_context(path.open("rb"))))
             except Image.DecompressionBombError:
                 raise too_large(path, most or 2 * (before or 0)) from None
+            except UnidentifiedImageError:  # its words show the Python object of the open file
+                raise InputError(
+                    f"{path} has the name of an image, but its content is of no image format: remove or replace it"
+                ) from None
             except Exception as error:  # Pillow's decoders raise many types
                 raise InputError(
                     f"{path} is not a readable image ({reason(error)}): remove or replace it"

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Truth
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.memory import MemorySource, known_source
+from sigmapca_cli.sources.truth import Truth
 from sigmapca_cli.untrusted_files import need_memory
 
 Array = NDArray[np.float64]

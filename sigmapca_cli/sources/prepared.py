@@ -25,12 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Source, Standardisation, Truth, half_of
+from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import DataConfig, usual_standardise
 from sigmapca_cli.sources.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation, half_of
 from sigmapca_cli.sources.patches import PIXEL_EPSILON, PatchSource
+from sigmapca_cli.sources.truth import Truth
 from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-data", 1

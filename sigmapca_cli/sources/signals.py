@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Standardisation, Truth, half_of
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation, half_of
+from sigmapca_cli.sources.truth import Truth
 from sigmapca_cli.text import reason
 from sigmapca_cli.untrusted_files import need_memory
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import available_threads, mapped
-from sigmapca_cli.sources.base import Index, Source, Standardisation, half_of, need_two_samples
+from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.centred import parts_of
 from sigmapca_cli.sources.eigenpairs import by_vectors
 from sigmapca_cli.sources.implicit import WIDE, Axes
+from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.untrusted_files import as_text, need_memory, stored
 

@@ -282,22 +282,3 @@ def check_k(k: int, n: int, p: int, rank: int) -> None:
         raise InputError(
             f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): lower k to {rank}"
         )
-
-
-def whitening_matrix(C: Array, kind: str, leading: int | None = None) -> Array:
-    """Return the (p, p) matrix T that whitens data of covariance C.
-
-    kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ, with the `leading` eigenvectors of C, all by default. Tᵀ C T is the
-    identity on what they span and 0 beyond it. Directions beyond the numerical rank are dropped; InputError where
-    `leading` asks for more. Source: the paper's ZCA whitening is W_L Σ⁻¹ W_Lᵀ with W_L the k leading filters.
-    """
-    values, E = principal_axes(C)
-    rank = rank_of(values)
-    if leading is not None and leading > rank:
-        raise InputError(
-            f"data.whiten_rank={leading}: the data have numerical rank {rank}; lower it to {rank}"
-        )
-    keep = np.arange(len(values)) < (rank if leading is None else leading)
-    inverse_root = np.where(keep, 1 / np.sqrt(np.where(keep, values, 1.0)), 0.0)
-    T = E * inverse_root
-    return T @ E.T if kind == "zca" else T

@@ -1,4 +1,4 @@
-"""Whitening by few of many axes, and the covariance of rows that are whitened so."""
+"""Whitening by all axes or by few of many, and the covariance of rows that are whitened so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import numpy as np
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.sources.implicit import WIDE, Axes, ImplicitCovariance
-from sigmapca_cli.sources.statistics import signed_axes
+from sigmapca_cli.sources.statistics import Array, principal_axes, rank_of, signed_axes
+
+
+def whitening_matrix(C: Array, kind: str, leading: int | None = None) -> Array:
+    """Return the (p, p) matrix T that whitens data of covariance C.
+
+    kind "pca": T = E Λ^−½; "zca": T = E Λ^−½ Eᵀ, with the `leading` eigenvectors of C, all by default. Tᵀ C T is the
+    identity on what they span and 0 beyond it. Directions beyond the numerical rank are dropped; InputError where
+    `leading` asks for more. Source: the paper's ZCA whitening is W_L Σ⁻¹ W_Lᵀ with W_L the k leading filters.
+    """
+    values, E = principal_axes(C)
+    rank = rank_of(values)
+    if leading is not None and leading > rank:
+        raise InputError(
+            f"data.whiten_rank={leading}: the data have numerical rank {rank}; lower it to {rank}"
+        )
+    keep = np.arange(len(values)) < (rank if leading is None else leading)
+    inverse_root = np.where(keep, 1 / np.sqrt(np.where(keep, values, 1.0)), 0.0)
+    T = E * inverse_root
+    return T @ E.T if kind == "zca" else T
 
 
 def whole_refused(p: int) -> str:
@@ -20,7 +39,7 @@ def whole_refused(p: int) -> str:
 
 
 def low_rank_whitening(axes: Axes, kind: str, rank: int) -> LowRank:
-    """Return the T of `statistics.whitening_matrix` from the leading axes: L = E Λ^−½; R = E for zca, I for pca.
+    """Return the T of `whitening_matrix` from the leading axes: L = E Λ^−½; R = E for zca, I for pca.
 
     Raise InputError where fewer than `rank` axes have any variance.
     """

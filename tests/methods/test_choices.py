@@ -10,8 +10,8 @@ from sigmapca_cli.methods import build
 from sigmapca_cli.methods.direct import ALGORITHMS
 from sigmapca_cli.reproduce import work
 from sigmapca_cli.runner.choose import method_of
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 P, K = 8, 4
 

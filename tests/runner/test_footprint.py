@@ -6,8 +6,8 @@ from methods_helpers import composed
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runner import footprint, lifecycle
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 
 def source_of(n, p):

@@ -14,9 +14,10 @@ from sigmapca_cli.runner.newton import Newton
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.sources.base import Standardisation, Truth
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.sources.truth import Truth
 
 
 def planted(kind, n=30_000):

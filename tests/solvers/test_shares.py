@@ -20,7 +20,7 @@ from sigmapca_cli.solvers.moments_fit import moments_fit
 from sigmapca_cli.solvers.path import chosen_lam
 from sigmapca_cli.solvers.projected import lica_fit, newton_fit
 from sigmapca_cli.sources.arrays import ArraySource
-from sigmapca_cli.sources.base import Standardisation
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.owners import owners_of
 from sigmapca_cli.sources.scratch import RowFile
 from sigmapca_cli.sources.spacing import one_per_stretch

@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 
 from sigmapca_cli.config import Config, components
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.components import by_broken_stick, by_mdl, count_of
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.owners import in_words, owned_components, warn_about, warnings_about
 
 RNG = np.random.default_rng(0)

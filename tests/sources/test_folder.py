@@ -162,7 +162,7 @@ def test_hidden_files_are_passed_over(tmp_path):
     (tmp_path / ".thumbs").mkdir()
     save(tmp_path / ".thumbs" / "b.png", 8, 8)
     assert images(tmp_path).n == 64
-    with pytest.raises(InputError, match=r"\._a\.png is not a readable image"):
+    with pytest.raises(InputError, match=r"\._a\.png has the name of an image"):
         images(tmp_path, recognise=False)
 
 
@@ -238,5 +238,5 @@ def test_faults_name_the_file(tmp_path):
     with pytest.raises(InputError, match=r"a\.png is truncated or damaged"):
         images(tmp_path)
     (tmp_path / "a.png").write_bytes(b"not an image")
-    with pytest.raises(InputError, match=r"a\.png is not a readable image"):
+    with pytest.raises(InputError, match=r"a\.png has the name of an image"):
         images(tmp_path)

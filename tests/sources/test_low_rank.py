@@ -16,8 +16,8 @@ from sigmapca_cli.export import export
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.sources import base, second_moments
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.sparse import SparseSource
 
 N, P, R = 130, 250, 6

@@ -14,8 +14,8 @@ from sigmapca_cli.runner.choose import load_source
 from sigmapca_cli.solvers import projected
 from sigmapca_cli.sources import arrays, base, build, kept, owners, pacing, scratch
 from sigmapca_cli.sources.arrays import ArraySource
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.owners import warnings_about
 from sigmapca_cli.sources.scratch import RowFile
 from sigmapca_cli.sources.statistics import block_moments

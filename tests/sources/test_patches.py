@@ -7,9 +7,9 @@ import pytest
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.cifar import load
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.patch_moments import patch_moments
 from sigmapca_cli.sources.patches import PatchSource, patch_source
 

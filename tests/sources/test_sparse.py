@@ -9,9 +9,9 @@ from wide_helpers import solved
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.sources import build, second_moments
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.sparse import SparseSource
 
 N, P, K = 300, 60, 3

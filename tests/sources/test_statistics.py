@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.statistics import (
     block_moments,
     check_k,
@@ -13,8 +13,8 @@ from sigmapca_cli.sources.statistics import (
     rank_of,
     standardisation,
     streamed_moments,
-    whitening_matrix,
 )
+from sigmapca_cli.sources.whitening import whitening_matrix
 
 RNG = np.random.default_rng(0)
 

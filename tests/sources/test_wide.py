@@ -11,10 +11,10 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.certify import cut_by
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.sources import second_moments
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.eigenpairs import lanczos
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 
 N, P, K = 150, 200, 5
 

@@ -132,8 +132,8 @@ def test_filters_of_the_smallest_variances_are_a_saddle_of_linear_methods():
 
 def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_converging():
     rows = np.random.default_rng(0).normal(size=(20000, 4)) * [2, 2, 1, 1]
-    from sigmapca_cli.sources.base import Standardisation
     from sigmapca_cli.sources.memory import MemorySource
+    from sigmapca_cli.sources.options import Standardisation
 
     source = MemorySource("rows", rows, Standardisation("none"))
     cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))

@@ -8,8 +8,8 @@ from omegaconf import OmegaConf
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build, constraints
-from sigmapca_cli.sources.base import Standardisation
 from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fields import effective_gradient
 
