@@ -134,7 +134,7 @@ class SecondMoments(ABC):
                     f"choose k up to {few // 5}"
                 )
             return self._dense_axes(k, total)
-        axes = self._iterated_axes(k, total)
+        axes = self._iterated_axes(k)
         return self._dense_axes(k, total) if axes.error > GOOD and few <= DENSE else axes
 
     def _dense_axes(self, k: int, total: float) -> Axes:
@@ -152,7 +152,7 @@ class SecondMoments(ABC):
         whole = len(values) == min(self.n, self.p)
         return Axes(np.maximum(values, 0.0), self._remembered(pairs, k), total, whole, pairs.error)
 
-    def _iterated_axes(self, k: int, total: float) -> Axes:
+    def _iterated_axes(self, k: int) -> Axes:
         """Return the axes by iterated products with the covariance."""
         return axes_by_products(self._times, self.covariance()[1].diagonal(), k)
 

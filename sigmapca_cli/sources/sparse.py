@@ -202,17 +202,18 @@ class SparseSource(Source):
         total -= np.outer(self._data_mean, sums)
         return gain * total / self.n
 
-    def _iterated_axes(self, k: int, total: float) -> Axes:
-        pairs = by_vectors(self._vector_product(), self._times, self.p, k)
+    def _iterated_axes(self, k: int) -> Axes:
+        with ThreadPoolExecutor(available_threads()) as pool:
+            pairs = by_vectors(self._vector_product(pool), self._times, self.p, k)
         if pairs is None:
-            return super()._iterated_axes(k, total)
+            return super()._iterated_axes(k)
+        total = float(self.covariance()[1].trace())
         return Axes(np.maximum(pairs.values, 0.0), self._remembered(pairs, k), total, False, pairs.error)
 
-    def _vector_product(self) -> Callable[[Array], Array]:
-        """Return v (p,) ↦ Cv (p,) on as many threads as there are cores; its bits do not depend on their number."""
+    def _vector_product(self, pool: ThreadPoolExecutor) -> Callable[[Array], Array]:
+        """Return v (p,) ↦ Cv (p,) by the threads of a pool; its bits do not depend on their number."""
         gain, mean = self._gain(), self._data_mean
         blocks = [self._part(*bounds) for bounds in parts_of(range(self.n), -(-self.n // VECTOR_BLOCKS))]
-        pool = ThreadPoolExecutor(available_threads())
 
         def part(rows: Any, scaled: Array, shift: float) -> tuple[Array, float]:
             y = np.asarray(rows @ scaled) - shift
