@@ -27,6 +27,8 @@ MOST_RESTARTS = 200
 """Largest number of restarts of these."""
 CHECKS = 3
 """Number of products with a block that look for an eigenvalue that was passed over."""
+BESIDE_ROUNDING = 1e-12
+"""Share of the largest eigenvalue up to which another one may be rounding."""
 MISSED = 1e-8
 """Relative difference from the last eigenvalue that counts as passed over."""
 MOST_PRODUCTS = 60
@@ -117,12 +119,13 @@ def lanczos(product: Product, p: int, k: int, most: int = MOST_PRODUCTS, tol: fl
     return Pairs(values[:b], orthonormal_basis(best[:, :b]), residual[:b], count, error)
 
 
-def by_vectors(vector_product: Product, product: Product, p: int, k: int) -> Pairs | None:
-    """Return the leading k eigenpairs by products with one vector at a time; None where they do not converge.
+def by_vectors(vector_product: Product, product: Product, p: int, k: int) -> tuple[Pairs, Pairs] | None:
+    """Return the leading k + 2 eigenpairs by products with one vector at a time, and further ones that are less exact.
 
-    vector_product: v (p,) ↦ Cv (p,). ARPACK makes fewer products with a vector than `lanczos` does with the columns of
-    its blocks. So it is faster where each column costs the same, as with sparse rows in memory, and slower where each
-    product reads a file.
+    None where they do not converge, or where the further ones show that a larger eigenvalue was passed over: one vector
+    at a time may miss a multiple one. vector_product: v (p,) ↦ Cv (p,). ARPACK makes fewer products with a vector than
+    `lanczos` does with the columns of its blocks. So it is faster where each column costs the same, as with sparse rows
+    in memory, and slower where each product reads a file.
     Source: Lehoucq, Sorensen and Yang (1998), ARPACK users' guide.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -130,25 +133,27 @@ def by_vectors(vector_product: Product, product: Product, p: int, k: int) -> Pai
     C = LinearOperator((p, p), matvec=lambda v: vector_product(v.ravel()), dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(p)
     try:
-        _, vectors = eigsh(C, k, which="LA", v0=start, tol=VECTOR_TOLERANCE, maxiter=MOST_RESTARTS)
+        _, vectors = eigsh(C, k + 2, which="LA", v0=start, tol=VECTOR_TOLERANCE, maxiter=MOST_RESTARTS)
     except ArpackNoConvergence:
         return None
     pairs = polished(product, np.ascontiguousarray(vectors[:, ::-1]), k)
-    return None if passed_over(product, pairs) else pairs
+    further = beyond(product, pairs)
+    missed = bool((further.values[:1] > pairs.values[-1] * (1 + MISSED)).any())
+    return None if missed else (pairs, further)
 
 
-def passed_over(product: Product, pairs: Pairs) -> bool:
-    """Return whether a larger eigenvalue lies outside these pairs: one vector at a time may miss a multiple one.
-
-    A few products of a block with C − VΛVᵀ give a lower bound of its largest eigenvalue.
-    """
+def beyond(product: Product, pairs: Pairs) -> Pairs:
+    """Return some eigenpairs of C − VΛVᵀ above 0, by a few products: their values are lower bounds of those of C."""
     V, values = pairs.vectors, pairs.values
 
     def deflated(W: Array) -> Array:
         return np.asarray(product(W) - V @ (values[:, None] * (V.T @ W)))
 
-    left = lanczos(deflated, len(V), 1, most=CHECKS).values[0]
-    return bool(left > values[-1] * (1 + MISSED))
+    found = lanczos(deflated, len(V), 1, most=CHECKS)
+    above = found.values > BESIDE_ROUNDING * values[0]
+    vectors = found.vectors[:, above]
+    vectors = orthonormal_basis(vectors - V @ (V.T @ vectors)) if above.any() else vectors
+    return Pairs(found.values[above], vectors, found.residual[above], found.products, found.error)
 
 
 def ritz(V: Array, CV: Array) -> tuple[Array, Array]:

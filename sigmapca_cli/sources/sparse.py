@@ -22,7 +22,7 @@ from sigmapca_cli.sources.centred import parts_of
 from sigmapca_cli.sources.eigenpairs import by_vectors
 from sigmapca_cli.sources.implicit import WIDE, Axes
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
-from sigmapca_cli.sources.statistics import Moments, streamed_moments
+from sigmapca_cli.sources.statistics import Moments, signed_axes, streamed_moments
 from sigmapca_cli.untrusted_files import as_text, need_memory, stored
 
 Array = NDArray[np.float64]
@@ -204,11 +204,13 @@ class SparseSource(Source):
 
     def _iterated_axes(self, k: int) -> Axes:
         with ThreadPoolExecutor(available_threads()) as pool:
-            pairs = by_vectors(self._vector_product(pool), self._times, self.p, k)
-        if pairs is None:
+            found = by_vectors(self._vector_product(pool), self._times, self.p, k)
+        if found is None:
             return super()._iterated_axes(k)
-        total = float(self.covariance()[1].trace())
-        return Axes(np.maximum(pairs.values, 0.0), self._remembered(pairs, k), total, False, pairs.error)
+        (pairs, further), total = found, float(self.covariance()[1].trace())
+        values = np.maximum(np.concatenate([pairs.values, further.values]), 0.0)
+        vectors = np.hstack([self._remembered(pairs, k), signed_axes(further.vectors)])
+        return Axes(values, vectors, total, False, pairs.error)
 
     def _vector_product(self, pool: ThreadPoolExecutor) -> Callable[[Array], Array]:
         """Return v (p,) ↦ Cv (p,) by the threads of a pool; its bits do not depend on their number."""

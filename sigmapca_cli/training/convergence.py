@@ -203,7 +203,10 @@ def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarr
     if inner or r == 0:
         return U
     mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)
-    axes = source.leading_axes(k).up_to(k + r)
+    known = source.leading_axes(k)
+    if known.vectors.shape[1] < k + r:  # of very many features few further axes are at hand
+        known = source.leading_axes(k + r)
+    axes = known.up_to(k + r)
     basis = U
     for candidates in (mean, axes):
         room = r - (basis.shape[1] - k) if candidates is axes else r // 2

@@ -13,6 +13,7 @@ from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.sparse import SparseSource
+from sigmapca_cli.sources.statistics import check_k
 
 N, P, K = 300, 60, 3
 PLAIN = Standardisation("none")
@@ -206,6 +207,19 @@ def test_axes_of_one_vector_at_a_time_miss_no_multiple_eigenvalue(groups):
     assert axes.error < 1e-9 and not axes.whole
     W = axes.up_to(12)
     np.testing.assert_allclose(found.covariance()[1] @ W, W * axes.values[:12], atol=1e-12)
+    # The first axis left out is as exact: whether k cuts through equal variances is read off it.
+    np.testing.assert_allclose(axes.values[12], exact[12], rtol=1e-9, atol=1e-15)
+    V = axes.vectors
+    assert V.shape[1] > 13 or exact[14] < 1e-12
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-10)
+    assert (axes.values[: V.shape[1]] <= exact[: V.shape[1]] * (1 + 1e-9)).all()
+
+
+def test_more_components_than_the_rank_of_sparse_rows_are_refused():
+    X, _ = counted([(7, 500)])
+    with pytest.raises(InputError, match="numerical rank 7 "):
+        found = SparseSource("array", X, "X", PLAIN)
+        check_k(12, found.n, found.p, found.leading_axes(12).rank)
 
 
 @pytest.mark.parametrize("fault", ["passed over", "not converged"])
@@ -225,5 +239,5 @@ def test_where_one_vector_at_a_time_fails_blocks_give_the_axes(monkeypatch, faul
 
     monkeypatch.setattr(linalg, "eigsh", wrong)
     axes = SparseSource("array", X, "X", PLAIN).leading_axes(12)
-    assert asked == [12]
+    assert asked == [14]
     np.testing.assert_allclose(axes.values[:12], exact[:12], rtol=1e-8, atol=1e-15)
