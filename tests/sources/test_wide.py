@@ -15,6 +15,7 @@ from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.eigenpairs import lanczos
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.training.convergence import BESIDE, frame
 
 N, P, K = 150, 200, 5
 
@@ -194,3 +195,12 @@ def test_rows_in_another_unit_have_the_same_axes(X, wide):
     W = one.leading_axes(K).up_to(K)
     np.testing.assert_allclose(9 * (other.covariance()[1] @ W), one.covariance()[1] @ W)
     np.testing.assert_allclose(other.rows(np.arange(9)) * 3, one.rows(np.arange(9)), rtol=1e-5, atol=1e-5)
+
+
+def test_the_measure_of_convergence_gets_its_directions_where_few_axes_are_at_hand(X, wide, monkeypatch):
+    monkeypatch.setattr(second_moments, "SPARE_ENTRIES", 1)
+    source = wide(X)
+    assert source.leading_axes(K).vectors.shape[1] == K + 2
+    W = source.leading_axes(K).up_to(K)
+    G = np.random.default_rng(0).standard_normal((4, *W.shape))
+    assert frame(W, G, source, inner=False).shape[1] == K + BESIDE
