@@ -10,6 +10,7 @@ from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.kept import MOST_BYTES
 from sigmapca_cli.sources.pacing import Plan
 from sigmapca_cli.sources.second_moments import GRAM_ROWS
+from sigmapca_cli.training.order import MOST_HELD
 
 FLOAT = 8
 """Bytes of a number in float64."""
@@ -39,7 +40,7 @@ def bytes_needed(cfg: Config, n: int, p: int) -> float:
     elif cfg.solver.name != "stochastic":
         rows = 2 * min(n, LARGEST_ROWS) * k
     else:
-        rows = 40 * p * k + n
+        rows = 40 * p * k + min(n, MOST_HELD) // 2
     return float(FLOAT) * (moments + solution + rows)
 
 

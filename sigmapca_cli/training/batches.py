@@ -10,12 +10,12 @@ import numpy as np
 from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.training.order import Order, random_order, through_buffer
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
 # many rows are best; a block of more rows does not fit into the cache.
 BLOCK_ROWS = 1024
 AHEAD = 2  # blocks gathered before they are needed
-PIECE = 1 << 20  # rows sent through the shuffle buffer by one sort
 
 
 class Batch(NamedTuple):
@@ -48,14 +48,12 @@ class Batches:
         """Set whether rows come centred on their batch, with their mean square, as the step of this run wants."""
         self.centre = centred
 
-    def order(self, epoch: int) -> np.ndarray:
+    def order(self, epoch: int) -> Order:
         """Return the permutation of the rows in an epoch, (n,)."""
         generator = np.random.default_rng((self.seed, epoch))
         if self.through is not None and self.through < self.source.n:
             return through_buffer(self.source.n, self.through, generator)
-        order = np.arange(self.source.n, dtype=kind(self.source.n))
-        generator.shuffle(order)  # in place: n may be tens of millions
-        return order
+        return random_order(self.source.n, generator)
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield the batches of one epoch from the batch numbered `first` on.
@@ -88,7 +86,7 @@ class Batches:
             for i in range(len(numbers))
         ]
 
-    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
+    def gather(self, order: Order, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
         """Return the batches with these numbers, written into the buffer given or into one of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
         buffer = self.buffer(numbers.start) if buffer is None else buffer
@@ -142,33 +140,3 @@ def batches_per_epoch(n: int, batch_size: int) -> int:
 def rows_at_once(p: int) -> int:
     """Return the number of rows of p features that are gathered at once: fewer than usual where they are wide."""
     return BLOCK_ROWS if p <= WIDE else max(1, BLOCK_ROWS * WIDE // p)
-
-
-def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the order, (n,), in which rows 0 … n − 1 leave a buffer of `size` rows, as in tf.data's shuffle.
-
-    The buffer holds the first rows. At each time a random row leaves it and the next row takes its place, so
-    order[t] < t + size. The row that leaves at time t took that place when the place was last drawn. So a stable sort
-    by place puts each row behind the one that it follows.
-    """
-    order = np.empty(n, kind(n))
-    held = np.arange(size, dtype=order.dtype)
-    for start in range(size, n, PIECE):
-        coming = np.arange(start, min(start + PIECE, n), dtype=order.dtype)
-        places = generator.integers(size, size=len(coming), dtype=np.int32 if size < 2**31 else np.int64)
-        turn = np.argsort(places, kind="stable")
-        places, coming = places[turn], coming[turn]
-        new = np.diff(places, prepend=-1) != 0  # the first to be drawn at its place
-        leaving = np.roll(coming, 1)
-        leaving[new] = held[places[new]]
-        order[start - size : start - size + len(coming)][turn] = leaving
-        last = np.roll(new, -1)
-        held[places[last]] = coming[last]
-    generator.shuffle(held)
-    order[n - size :] = held
-    return order
-
-
-def kind(n: int) -> type[np.signedinteger]:
-    """Return the smallest integer type that counts n rows."""
-    return np.int32 if n < 2**31 else np.int64

@@ -23,6 +23,7 @@ import numpy as np
 
 from sigmapca_cli.processes import cores
 from sigmapca_cli.training.batches import Batch, Batches, StackedBatches
+from sigmapca_cli.training.order import Order
 
 log = logging.getLogger("sigmapca")
 
@@ -67,7 +68,8 @@ class ForkedPrefetcher:
             # The run handles its signals: it saves first, and this process ends after it.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 signal.signal(number, signal.SIG_IGN)
-            order, order_of = np.empty(0, np.int32), -1
+            order: Order = np.empty(0, np.int32)
+            order_of = -1
             while len(request := os.read(requests, REQUEST.size)) == REQUEST.size:
                 epoch, first, last, block = REQUEST.unpack(request)
                 if epoch != order_of:

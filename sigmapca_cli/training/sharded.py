@@ -15,6 +15,7 @@ from sigmapca_cli.sources.base import Source
 from sigmapca_cli.training.arrays import Array
 from sigmapca_cli.training.batches import Batch, Batches, rows_at_once
 from sigmapca_cli.training.collectives import Ranks
+from sigmapca_cli.training.order import Order, Scattered
 from sigmapca_cli.training.trainer import Trainer
 
 FLAGS_ON_GPU = 16  # steps between two reads of the signal flag there: a read waits for the GPU
@@ -73,15 +74,25 @@ class ShardedBatches(Batches):
         """Set whether batches come with their mean square. `gather` centres on the whole batches, not on shards."""
         self.wants_power = centred
 
-    def order(self, epoch: int) -> np.ndarray:
+    def order(self, epoch: int) -> Order:
         """Return the rows of this rank, batch after batch."""
         order, usual = super().order(epoch), self.usual
+        if isinstance(order, Scattered):
+            count = self.full * usual.rows + (self.last.rows if self.last else 0)
+            return order.share(count, self.place)
         body = order[: self.full * usual.whole].reshape(self.full, usual.whole)
         mine = body[:, usual.first : usual.first + usual.rows].reshape(-1)
         if self.last is None:
             return mine
         tail = order[self.full * usual.whole :][self.last.first : self.last.first + self.last.rows]
         return np.concatenate([mine, tail])
+
+    def place(self, position: np.ndarray) -> np.ndarray:
+        """Return the positions, in the order of all ranks, of these positions in the order of this rank."""
+        usual, whole = self.usual, self.full * self.usual.rows
+        batch, within = np.divmod(position, usual.rows)
+        in_last = self.full * usual.whole + (self.last.first if self.last else 0) + position - whole
+        return np.where(position < whole, batch * usual.whole + usual.first + within, in_last)
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield as `Batches.epoch`; `shard` is that of the batch that was yielded last."""
@@ -100,7 +111,7 @@ class ShardedBatches(Batches):
         """Return this rank's shard of the batch with this number."""
         return self.last if self.last is not None and number >= self.full else self.usual
 
-    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
+    def gather(self, order: Order, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
         """Return as `Batches.gather`, centred on the whole batches by one all-reduce for all of them."""
         batches = super().gather(order, numbers, buffer)
         if not self.by_batch:

@@ -5,8 +5,9 @@ import pytest
 
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.training import batches as module
-from sigmapca_cli.training.batches import Batch, Batches, through_buffer
+from sigmapca_cli.training import order as orders
+from sigmapca_cli.training.batches import Batch, Batches
+from sigmapca_cli.training.order import through_buffer
 
 
 def source(n: int = 101):
@@ -71,7 +72,7 @@ class Drawn:
 @pytest.mark.parametrize(("n", "size"), [(1000, 37), (1000, 1), (1000, 999), (64, 8)])
 @pytest.mark.parametrize("piece", [1 << 20, 50])
 def test_rows_leave_the_buffer_as_one_by_one(n, size, piece, monkeypatch):
-    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(orders, "PIECE", piece)
     generator = Drawn()
     order = through_buffer(n, size, generator)
     held, expected = list(range(size)), []
