@@ -52,7 +52,7 @@ def test_a_place_that_is_not_there_is_found():
         missing("[x](nowhere.md), `Truth` in `sources/planted.py`, `runs/nowhere.py`, `conf/nowhere/`") != []
     )
     assert missing("`Truth` in `sources/planted.py`") == ["Truth"] and not missing(
-        "`Truth` in `sources/base.py`"
+        "`Truth` in `sources/truth.py`"
     )
 
 
