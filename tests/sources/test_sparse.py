@@ -193,9 +193,9 @@ def counted(groups, n=4000, p=3000):
     counts = np.concatenate([np.full(columns, rows) for columns, rows in groups])
     column = np.repeat(np.arange(len(counts)), counts)
     X = sparse.csr_matrix((np.ones(len(column)), (np.arange(len(column)), column)), shape=(n, p))
-    share = np.zeros(p)
-    share[: len(counts)] = counts / n
-    return X, np.linalg.eigvalsh(np.diag(share) - np.outer(share, share))[::-1]
+    share = counts / n  # the further columns are 0
+    values = np.linalg.eigvalsh(np.diag(share) - np.outer(share, share))[::-1]
+    return X, np.concatenate([values, np.zeros(p - len(values))])
 
 
 @pytest.mark.parametrize("groups", [[(30, 100)], [(3, 400), (5, 200), (60, 20)], [(2, 900), (100, 20)]])
