@@ -33,7 +33,11 @@ def test_every_ordered_method_was_measured_with_both_optimizers():
 
 @pytest.mark.parametrize(("method", "optimizer"), SURE, ids=lambda v: v)
 def test_a_method_that_is_said_to_order_does_so_from_a_random_start(method, optimizer):
-    assert ORDERING.aligned(method, optimizer, seeds=1).min() > 0.97
+    """Most are in order after half of the steps; the others get all of them."""
+    few = (
+        ORDERING.aligned(method, optimizer, 1, steps=n).min() for n in (ORDERING.STEPS // 2, ORDERING.STEPS)
+    )
+    assert any(least > 0.97 for least in few)
 
 
 @pytest.mark.parametrize(("method", "optimizer"), UNSURE[::4], ids=lambda v: v)
