@@ -5,7 +5,7 @@ from __future__ import annotations
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import memory_left
-from sigmapca_cli.sources.eigenpairs import MOST_BLOCKS, SPARE
+from sigmapca_cli.sources.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.kept import MOST_BYTES
 from sigmapca_cli.sources.pacing import Plan
@@ -18,7 +18,7 @@ BASE = float(MOST_BYTES + (128 << 20))
 """Bytes of a process and its libraries, and of the rows that a pass over a file keeps."""
 
 
-def bytes_needed(cfg: Config, n: int, p: int) -> float:
+def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     """Return the bytes that the largest arrays of a run on n rows of p features take together, besides its data.
 
     The second moments: three matrices (p, p), or of many features the vectors of `sources.eigenpairs`. The solution:
@@ -31,7 +31,9 @@ def bytes_needed(cfg: Config, n: int, p: int) -> float:
     if p <= WIDE:
         moments = 3 * p * p
     elif n <= GRAM_ROWS:
-        moments = 2 * n * n + 3 * p * (k + SPARE)
+        moments = 2 * n * n + 3 * p * (k + spare_of(p))
+    elif sparse:  # the vectors of ARPACK, the axes and their products, the blocks of the check
+        moments = p * (2 * (k + 3) + 3 * (k + spare_of(p)) + 2 * CHECKS * (1 + spare_of(p)))
     else:
         moments = (2 * MOST_BLOCKS + 2) * p * (k + SPARE)
     solution = 5 * p * k
@@ -56,9 +58,9 @@ def plan_of(cfg: Config) -> Plan:
     return plan
 
 
-def check_memory(cfg: Config, n: int, p: int) -> None:
+def check_memory(cfg: Config, n: int, p: int, sparse: bool = False) -> None:
     """Raise InputError for a run on n rows of p features that needs more memory than this process may take."""
-    needed, left = bytes_needed(cfg, n, p), memory_left()
+    needed, left = bytes_needed(cfg, n, p, sparse), memory_left()
     if needed > left:
         raise InputError(
             f"k={cfg.k} of {n} rows × {p} features needs about {needed / 1e9:.1f} GB of memory, and "

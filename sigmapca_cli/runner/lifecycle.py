@@ -271,7 +271,7 @@ def check_size(cfg: Config, source: Source) -> None:
     if source.constant_features == source.p:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     if isinstance(cfg.k, int):
-        check_memory(cfg, source.n, source.p)
+        check_memory(cfg, source.n, source.p, source.sparse)
     sums: Any = None if source.has_rows else getattr(source, "fourth", None)
     cfg.k = sums.k if cfg.k == "auto" and sums is not None else count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)

@@ -53,6 +53,7 @@ class Source(SecondMoments):
     warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0
     has_rows: bool = True  # False: only moments are known
+    sparse: bool = False  # rows are compressed, and products take one vector at a time
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array

@@ -19,6 +19,8 @@ Product = Callable[[Array], Array]
 
 SPARE = 16
 """Vectors beyond k that are iterated with the others: the k-th pair converges by its distance to those left out."""
+SPARE_ENTRIES = 1 << 22
+"""Entries of the vectors beyond k where these are not needed to converge: 32 MB."""
 TOLERANCE = 1e-9
 """Bound of the estimated relative error of the eigenvalues."""
 VECTOR_TOLERANCE = 1e-10
@@ -56,6 +58,11 @@ class Pairs:
     image: Array | None = None
 
 
+def spare_of(p: int) -> int:
+    """Return how many vectors of p features are computed beyond those asked for: fewer where each takes much memory."""
+    return min(SPARE, max(2, SPARE_ENTRIES // p))
+
+
 def error_of(values: Array, residual: Array, k: int) -> float:
     """Return a bound of the relative error of the first k of m Ritz values (m,), from their residuals (m,).
 
@@ -89,13 +96,20 @@ def orthonormal(A: Array, basis: Array | None = None) -> Array:
     return A
 
 
-def lanczos(product: Product, p: int, k: int, most: int = MOST_PRODUCTS, tol: float = TOLERANCE) -> Pairs:
-    """Return the leading k eigenpairs, and further ones that are less exact, of a covariance C (p, p) by products CW.
+def lanczos(
+    product: Product,
+    p: int,
+    k: int,
+    most: int = MOST_PRODUCTS,
+    tol: float = TOLERANCE,
+    spare: int = SPARE,
+) -> Pairs:
+    """Return the leading k eigenpairs, and `spare` less exact ones, of a covariance C (p, p) by products CW.
 
     The start is the same at every call. It ends when the bound of the relative error is below `tol`, or after `most`
     products: `error` says what was reached.
     """
-    b = min(k + SPARE, p)
+    b = min(k + spare, p)
     block = orthonormal(np.random.default_rng(0).standard_normal((p, b)))
     V, CV = block, product(block)
     count = 1
@@ -128,13 +142,13 @@ def by_vectors(vector_product: Product, product: Product, p: int, k: int) -> tup
     in memory, and slower where each product reads a file.
     Source: Lehoucq, Sorensen and Yang (1998), ARPACK users' guide.
     """
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     C = LinearOperator((p, p), matvec=lambda v: vector_product(v.ravel()), dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(p)
     try:
         _, vectors = eigsh(C, k + 2, which="LA", v0=start, tol=VECTOR_TOLERANCE, maxiter=MOST_RESTARTS)
-    except ArpackNoConvergence:
+    except ArpackError:  # not converged, or the space of the start is exhausted
         return None
     pairs = polished(product, np.ascontiguousarray(vectors[:, ::-1]), k)
     further = beyond(product, pairs)
@@ -149,7 +163,7 @@ def beyond(product: Product, pairs: Pairs) -> Pairs:
     def deflated(W: Array) -> Array:
         return np.asarray(product(W) - V @ (values[:, None] * (V.T @ W)))
 
-    found = lanczos(deflated, len(V), 1, most=CHECKS)
+    found = lanczos(deflated, len(V), 1, most=CHECKS, spare=spare_of(len(V)))
     above = found.values > BESIDE_ROUNDING * values[0]
     vectors = found.vectors[:, above]
     vectors = orthonormal_basis(vectors - V @ (V.T @ vectors)) if above.any() else vectors

@@ -14,7 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas
 from sigmapca_cli.sources.centred import CentredRows
-from sigmapca_cli.sources.eigenpairs import SPARE, Pairs, lanczos, polished
+from sigmapca_cli.sources.eigenpairs import Pairs, lanczos, polished, spare_of
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.sources.statistics import Moments, axis_signs, principal_axes, signed_axes
 from sigmapca_cli.sources.whitening import whitened_covariance
@@ -24,8 +24,6 @@ Whitening = Array | LowRank
 
 GRAM_ROWS = 1024
 """Rows up to which the Gram matrix gives the axes at once."""
-SPARE_ENTRIES = 1 << 22
-"""Entries of further axes that are computed beside those asked for: 32 MB."""
 DENSE = 4096
 """Rows, or features, up to which a dense eigendecomposition gives the axes where products do not converge."""
 GOOD = 1e-8
@@ -141,7 +139,7 @@ class SecondMoments(ABC):
         """Return the axes from the Gram matrix or the covariance, whichever is smaller."""
         gram = self.n <= self.p
         with blas(available_threads()):
-            values, U = top_of(self._gram() if gram else self._scaled_covariance(), k + self._spare())
+            values, U = top_of(self._gram() if gram else self._scaled_covariance(), k + spare_of(self.p))
             alive = int((values[: U.shape[1]] > 1e-13 * max(values[0], 0.0)).sum())
             if alive == 0:
                 return Axes(np.zeros(1), np.eye(self.p, 1), total)
@@ -164,10 +162,6 @@ class SecondMoments(ABC):
             pairs.image[...] *= signs
             C.remember(pairs.vectors[:, :k], pairs.image[:, :k])
         return pairs.vectors
-
-    def _spare(self) -> int:
-        """Return how many axes are computed beyond those asked for: fewer where each takes much memory."""
-        return min(SPARE, max(2, SPARE_ENTRIES // self.p))
 
     def _centred(self) -> CentredRows:
         """Return the rows of this source for products in float64."""

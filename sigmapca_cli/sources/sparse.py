@@ -108,7 +108,7 @@ def is_sparse(data: Any) -> bool:
 class SparseSource(Source):
     """Rows of a matrix of compressed rows (n, p)."""
 
-    in_memory = True
+    in_memory = sparse = True
 
     def __init__(
         self,

@@ -37,3 +37,6 @@ def test_what_is_needed_grows_with_what_is_held():
     assert needed(many, "pca_svd", "k=40") > 5 * needed(many, "pca_svd", "k=1") / 4
     assert needed(many, "nlpca", "k=4", "solver=newton") > needed(many, "pca_svd", "k=4")
     assert needed(many, "fastica", "k=4") > needed(many, "pca_svd", "k=4")
+    cfg = composed("pca_svd", "k=10")
+    hashed = [footprint.bytes_needed(cfg, 50_000, 1 << 20, sparse) for sparse in (True, False)]
+    assert 1 << 29 < hashed[0] < hashed[1] / 2

@@ -10,7 +10,7 @@ from wide_helpers import solved
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.certify import cut_by
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
-from sigmapca_cli.sources import second_moments
+from sigmapca_cli.sources import eigenpairs, second_moments
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.eigenpairs import lanczos
 from sigmapca_cli.sources.memory import MemorySource
@@ -198,7 +198,7 @@ def test_rows_in_another_unit_have_the_same_axes(X, wide):
 
 
 def test_the_measure_of_convergence_gets_its_directions_where_few_axes_are_at_hand(X, wide, monkeypatch):
-    monkeypatch.setattr(second_moments, "SPARE_ENTRIES", 1)
+    monkeypatch.setattr(eigenpairs, "SPARE_ENTRIES", 1)
     source = wide(X)
     assert source.leading_axes(K).vectors.shape[1] == K + 2
     W = source.leading_axes(K).up_to(K)
