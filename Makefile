@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Many tests wait for other processes, so more of them run side by side than there are cores.
-WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 
 .PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures docs pages method-pictures clean
 
@@ -27,7 +27,7 @@ test: $(READY)  ## set up, then every check: ruff, mypy, import contracts, all t
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal  # threads that wait leave the core to others
 
 quick: $(READY)  ## the checks that take a minute: ruff, import contracts, the tests without runs and processes
 	$(BIN)/ruff check .
