@@ -14,6 +14,8 @@ from sigmapca_cli.training.order import MOST_HELD
 
 FLOAT = 8
 """Bytes of a number in float64."""
+HEAVY_BATCH = 1 << 28
+"""Bytes of a batch in float32 beyond which a step is slow."""
 BASE = float(MOST_BYTES + (128 << 20))
 """Bytes of a process and its libraries, and of the rows that a pass over a file keeps."""
 
@@ -66,3 +68,14 @@ def check_memory(cfg: Config, n: int, p: int, sparse: bool = False) -> None:
             f"k={cfg.k} of {n} rows × {p} features needs about {needed / 1e9:.1f} GB of memory, and "
             f"{max(left, 0) / 1e9:.1f} GB are left to this process: lower k, or ask for more memory (--mem with SLURM)"
         )
+
+
+def heavy_steps(cfg: Config, n: int, p: int) -> str | None:
+    """Return a sentence for training whose batches are so wide that steps take long; None for others."""
+    rows = min(int(cfg.batch_size), n)
+    if cfg.model.kind == "direct" or cfg.solver.name != "stochastic" or 4 * rows * p < HEAVY_BATCH:
+        return None
+    return (
+        f"each step takes {rows} rows of {p} features, {4e-9 * rows * p:.1f} GB, so steps are slow: "
+        "choose a smaller batch_size, or solver=moments (a few passes over the rows)"
+    )

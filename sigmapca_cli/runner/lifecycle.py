@@ -21,7 +21,7 @@ from sigmapca_cli.runner import checkpoints, choose
 from sigmapca_cli.runner.contracts import Facts
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.following import followed
-from sigmapca_cli.runner.footprint import check_memory
+from sigmapca_cli.runner.footprint import check_memory, heavy_steps
 from sigmapca_cli.runner.open_run import OpenRun, active_run, backend_facts, train_log
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
@@ -141,6 +141,8 @@ def log_start(folder: Path, source: Source, cfg: Config) -> None:
     )
     warn_about(source, log)
     if words := source.approximate():
+        log.warning(words)
+    if words := heavy_steps(cfg, source.n, source.p):
         log.warning(words)
     if source.patch_shape is None and source.constant_features:
         log.warning("%d of %d features are constant: they take no part", source.constant_features, source.p)

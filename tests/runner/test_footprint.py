@@ -40,3 +40,12 @@ def test_what_is_needed_grows_with_what_is_held():
     cfg = composed("pca_svd", "k=10")
     hashed = [footprint.bytes_needed(cfg, 50_000, 1 << 20, sparse) for sparse in (True, False)]
     assert 1 << 29 < hashed[0] < hashed[1] / 2
+
+
+def test_steps_on_very_wide_batches_are_called_slow():
+    assert "each step takes 128 rows of 1048576 features, 0.5 GB" in footprint.heavy_steps(
+        composed("nlpca", "k=4"), 50_000, 1 << 20
+    )
+    for words in (("nlpca", "k=4", "solver=moments"), ("pca_svd", "k=4"), ("nlpca", "k=4", "batch_size=8")):
+        assert footprint.heavy_steps(composed(*words), 50_000, 1 << 20) is None
+    assert footprint.heavy_steps(composed("nlpca", "k=4"), 300, 50_000) is None
