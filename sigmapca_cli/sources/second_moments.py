@@ -47,9 +47,6 @@ class SecondMoments(ABC):
     _leading: tuple[int, Axes] | None
 
     @abstractmethod
-    def _gather_slice(self, start: int, stop: int) -> NDArray: ...
-
-    @abstractmethod
     def _slices_of(self, start: int, stop: int) -> Any: ...
 
     @abstractmethod
