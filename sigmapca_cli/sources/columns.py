@@ -1,5 +1,6 @@
-"""Facts about each column of a table: kind of numbers, location, scale, kurtosis."""
+"""Facts about each column of a table: whether names identify them, kind of numbers, location, scale, kurtosis."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,16 @@ from numpy.typing import NDArray
 
 FEW_VALUES = 10  # a column with at most so many distinct values may hold classes
 RISING = "rising whole numbers"
+
+
+def identifying_names(names: Sequence[str] | None) -> list[str] | None:
+    """Return the names if each identifies one column: all are different and none is empty. Return None otherwise.
+
+    Columns without such names go by position: a name that occurs twice would stand for the wrong one of two columns.
+    """
+    if names is None or len(set(names)) < len(names) or not all(names):
+        return None
+    return list(names)
 
 
 def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
