@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.api.run import Run
-from sigmapca_cli.api.words import override
 from sigmapca_cli.composing import compose_job
 from sigmapca_cli.conf_files import choices_of
+from sigmapca_cli.quoting import override
 from sigmapca_cli.runner.progress import quiet
 
 
@@ -76,7 +76,7 @@ def train(
     words = [
         *words_of_data(data, None if outputs is None else os.fspath(outputs)),
         *(override(name, value) for name, value in given.items() if value is not None),
-        *(override(name, value) for name, value in settings.items()),
+        *(override(name.replace("__", "."), value) for name, value in settings.items()),
         *overrides,
     ]
     job = compose_job(words)
@@ -100,8 +100,8 @@ def words_of_data(data: Any, outputs: str | None) -> list[str]:
 
         path = os.fspath(data)
         kind = kind_of_path(path)
-        return [f"data={kind}", override("data__path", Path(path).expanduser())]
+        return [f"data={kind}", override("data.path", Path(path).expanduser())]
     from sigmapca_cli.api.arrays import stored
 
     # Every value is meant: nothing is taken for an index or a fill value.
-    return ["data=array", override("data__path", stored(data, outputs)), "data.recognise=false"]
+    return ["data=array", override("data.path", stored(data, outputs)), "data.recognise=false"]

@@ -8,7 +8,6 @@ import contextlib
 import io
 import itertools
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,15 +52,6 @@ def hydra_flags(
         if value is not None:
             flags += [name, value]
     return flags + (["--resolve"] if resolve else [])
-
-
-def quoted(key: str, value: str) -> str:
-    """Return an override whose value may hold any character: Hydra's grammar wants it in quotes.
-
-    Within them a backslash stands for itself, but for those in front of a quote.
-    """
-    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value)
-    return f"{key}='{escaped}'"
 
 
 def register_launcher(overrides: list[str]) -> None:

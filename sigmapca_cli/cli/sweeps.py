@@ -116,7 +116,7 @@ def refuse_links_in(folder: Path) -> None:
 
 def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[str]:
     """The overrides with what a sweep adds: its folder, resuming, its launcher, and `detach` under its full name."""
-    from sigmapca_cli.cli.job import quoted
+    from sigmapca_cli.quoting import override
 
     detach = value_of(overrides, "detach")
     made = [o for o in overrides if not o.startswith(("detach=", "hydra.sweep.dir="))]
@@ -124,7 +124,7 @@ def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[
         if not is_slurm(overrides):
             raise InputError(f"detach={detach}: only hydra/launcher=slurm leaves its jobs alone")
         made.append(f"hydra.launcher.detach={detach}")
-    made.append(quoted("hydra.sweep.dir", str(folder)))
+    made.append(override("hydra.sweep.dir", str(folder)))
     if value_of(overrides, "if_exists") is None:
         made.append("if_exists=resume")
     # Another configuration may name a launcher of its own.

@@ -37,7 +37,8 @@ def train(
     config_path: str = typer.Option(None, "--config-path", "-cp", help="Another config folder."),
 ) -> None:
     """Hand everything to a real Hydra job."""
-    from sigmapca_cli.cli.job import hydra_flags, quoted, run_job
+    from sigmapca_cli.cli.job import hydra_flags, run_job
+    from sigmapca_cli.quoting import override
 
     arguments = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
     multirun = multirun or len(arguments) < len(overrides or [])  # Hydra's other way to say -m
@@ -49,13 +50,13 @@ def train(
         resume_run(resume, arguments)
         return
     if run_dir:
-        arguments.append(quoted("run_dir", run_dir))
+        arguments.append(override("run_dir", run_dir))
     if if_exists:
-        arguments.append(f"if_exists={if_exists}")
+        arguments.append(override("if_exists", if_exists))
     if strict:
         arguments.append("strict=true")
     if log_format:
-        arguments.append(f"log_format={log_format}")
+        arguments.append(override("log_format", log_format))
     flags = hydra_flags(
         multirun=multirun,
         cfg=cfg,

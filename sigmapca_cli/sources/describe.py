@@ -1,7 +1,6 @@
 """Description of a data file or folder: shapes, statistics, kurtosis, and a suitable a."""
 
 import logging
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.quoting import shell_word
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.array_files import is_zarr
 from sigmapca_cli.sources.base import Source
@@ -24,7 +24,7 @@ from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.owners import in_words, owners_of, scales_in_words
 from sigmapca_cli.sources.prepared import is_prepared
 from sigmapca_cli.sources.several import files_of, parts_of
-from sigmapca_cli.sources.table import WordColumns, hydra_quoted, override
+from sigmapca_cli.sources.table import WordColumns, override
 
 SAMPLE = 50_000  # rows for statistics that need a sample
 SAMPLE_ENTRIES = 1 << 27  # and entries: 1 GB in float64
@@ -178,7 +178,7 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
     if "components" not in better:
         return None
     defaults = {"standardise": usual_standardise(options["name"]), "mix": not Path(path).is_dir()}
-    words = [f"data={options['name']}", quoted_path(path)]
+    words = [f"data={options['name']}", shell_word("data.path", path)]
     for key, value in options.items():
         if key != "name" and value not in (None, [], defaults.get(key)):
             words.append(override(key, value if isinstance(value, list) else [value]))
@@ -191,12 +191,6 @@ def command(facts: dict[str, Any], better: dict[str, Any], path: str, options: d
         eigenvalues = np.array(better["components"]["eigenvalues"])
         k = at_a_gap(eigenvalues, better["components"]["95 %"], facts["samples"])
     return f"sigmapca train {' '.join(words)} k={k} {f'{a} solver=newton' if a else 'model=pca_svd'}"
-
-
-def quoted_path(path: str) -> str:
-    """Return data.path=FILE, quoted for the shell and for Hydra."""
-    plain = all(c.isalnum() or c in "_-./~" for c in path)
-    return f"data.path={path}" if plain else shlex.quote(f"data.path={hydra_quoted(path)}")
 
 
 def describe(path: str | Path, **options: Any) -> dict[str, Any]:

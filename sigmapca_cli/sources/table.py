@@ -1,6 +1,5 @@
 """A matrix and what its file says about it: names of columns, line of each row, columns left out."""
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.quoting import shell_word
 from sigmapca_cli.sources.config import DataConfig
 
 MOST_NAMED = 12
@@ -105,28 +105,7 @@ def listed(names: Sequence[str]) -> str:
 
 def override(key: str, names: Sequence[Any]) -> str:
     """Return data.KEY=[a,b], quoted for the shell and for Hydra."""
-    words = [literal(name) for name in names]
-    text = f"data.{key}={words[0] if len(words) == 1 else '[' + ','.join(words) + ']'}"
-    return shlex.quote(text) if any(c in text for c in " '\"()[]$&;<>|*?!\\`#~{}") else text
-
-
-def literal(value: Any) -> str:
-    """Return a value in Hydra's grammar: true, 3, a plain word, anything else in double quotes."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value)
-    return str(value) if plain_word(str(value)) else hydra_quoted(str(value))
-
-
-def plain_word(text: str) -> bool:
-    """Return whether Hydra's grammar reads a word as text without quotes."""
-    return bool(text) and text[0].isalpha() and all(c.isascii() and (c.isalnum() or c in "_.-") for c in text)
-
-
-def hydra_quoted(text: str) -> str:
-    """Return text in double quotes for Hydra's grammar."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return shell_word(f"data.{key}", names[0] if len(names) == 1 else list(names))
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -14,9 +14,9 @@ from scipy import sparse
 from shell import run_command
 
 import sigmapca_cli as sp
-from sigmapca_cli.api.words import override
 from sigmapca_cli.composing import compose_job
 from sigmapca_cli.figures.run import NAMES
+from sigmapca_cli.quoting import override
 
 
 def rows(n=1500, p=6, seed=0):
@@ -261,26 +261,9 @@ def test_in_a_thread():
     assert found[0].status == "finished"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("data__n", np.int64(5), "data.n=5"),
-        ("a", float("inf"), "a=inf"),
-        ("a", "inf", "a='inf'"),
-        ("steps", None, "steps=null"),
-        ("strict", True, "strict=true"),
-        ("regularisers", {"symmetric": 1.0}, "regularisers={symmetric:1.0}"),
-        ("data__columns", ["a", "b c"], "data.columns=[a,'b c']"),
-        ("data__path", "it's\\", "data.path='it\\'s\\\\'"),
-    ],
-)
-def test_values_become_overrides(name, value, text):
-    assert override(name, value) == text
-
-
 def test_odd_paths_come_through():
     for path in ("it's", "a=b,c", "$x", "back\\slash", "trailing\\", "null", "ö {1}", "#no"):
-        job = compose_job(["data=array", override("data__path", path)])
+        job = compose_job(["data=array", override("data.path", path)])
         assert job.cfg.data.path == path
 
 

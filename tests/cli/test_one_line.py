@@ -13,7 +13,6 @@ from small_disks import fill
 
 from sigmapca_cli.additions import refuse_unknown_additions
 from sigmapca_cli.atomic import ABANDONED_AFTER, replace_file, replacing
-from sigmapca_cli.cli.job import quoted
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcomes
@@ -77,15 +76,6 @@ def test_a_typo_in_a_sweep_is_said_once_and_makes_no_folder(sigmapca, tmp_path):
     said = sigmapca("train", "-m", *SMALL, "seed=0,1", "+typo=1", f"hydra.sweep.dir={tmp_path}/sweep")
     assert said.returncode == 2 and len(said.stderr.splitlines()) == 1 and "typo: no such key" in said.stderr
     assert not (tmp_path / "sweep").exists()
-
-
-@pytest.mark.parametrize(
-    "name", [r"a\b", r"a\\b", "a'b", r"a\'b", "a\\", r"\\server\share", "a b,c=[x]", '"a"']
-)
-def test_any_name_of_a_folder_comes_through_hydras_grammar(name):
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    assert OverridesParser.create().parse_override(quoted("run_dir", name)).value() == name
 
 
 def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
