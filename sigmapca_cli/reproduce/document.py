@@ -29,7 +29,7 @@ def markdown(reports: Reports) -> str:
         "`sigmapca reproduce --all --write-docs` writes this page; do not edit it by hand. The command of each table "
         "makes the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
         "Our recipe is `--recipe default`, and the authors' recipe is `--recipe paper`. `--solver newton` and "
-        "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) know; a claim counts "
+        "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) support; a claim counts "
         "for them only if they made the runs that it is about.",
         "A claim has **held** if the whole spread over the seeds satisfies the relation, has **not held** if no part "
         "of it does, and is **undecided** if the threshold is within the spread. The spread goes from the least to the "
@@ -38,7 +38,7 @@ def markdown(reports: Reports) -> str:
         "\n".join(f"* {sentence(reports, way)}" for way in ways(reports)),
     ]
     if different := differences(reports):
-        parts += ["## Where the way decides", decided(reports, different)]
+        parts += ["## Claims that depend on recipe or solver", decided(reports, different)]
     for name in names(reports):
         parts += [experiment(reports[name, way], way) for way in WAYS if (name, way) in reports]
     return "\n\n".join(parts) + "\n"

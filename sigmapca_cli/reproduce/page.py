@@ -57,7 +57,7 @@ def sections(reports: Reports, root: Path) -> list[Section]:
         rows = [[name, claim, *(cell(row.get(way)) for way in tried)] for name, claim, row in different]
         head = ["experiment", "claim", *(WAYS[way] for way in tried)]
         caption = "Claims that hold one way and not another, on the same images"
-        found.append(Section("Where the way decides", [Table(caption, head, rows)]))
+        found.append(Section("Claims that depend on recipe or solver", [Table(caption, head, rows)]))
     return found + [Section(name, experiment(name, reports, root)) for name in names(reports)]
 
 

@@ -121,7 +121,7 @@ def convergence(reports: list[Report]) -> str:
         for key in r[r["solver"]]["unsettled"]
     ]
     end = f"it did not converge on {len(bad)}: {', '.join(bad)}." if bad else "it converged on all of them."
-    return f"It solved {solved} of {runs} runs, the models that it knows; {end}"
+    return f"It solved {solved} of {runs} runs, those of the models that it supports; {end}"
 
 
 def differences(reports: Reports) -> list[tuple[str, str, dict[str, Verdict]]]:
