@@ -25,7 +25,7 @@ from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import in_type
 from sigmapca_cli.training import loop
-from sigmapca_cli.training.arrays import as_numpy
+from sigmapca_cli.training.arrays import as_numpy, contiguous
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
 from sigmapca_cli.training.protocols import State, Step, TrainedMethod
@@ -71,7 +71,8 @@ def make_trainer(
     start, deviation = (torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma))
     covariance = tensor_of(C).to(device)
     made: Any = method
-    state = made.init_state(start, deviation, generator)
+    # LAPACK leaves columns contiguous, a checkpoint rows: sums in another order end in other last bits.
+    state = {name: contiguous(v) for name, v in made.init_state(start, deviation, generator).items()}
     return Trainer(cfg, method, batches, state, covariance, generator, unit=unit)
 
 
