@@ -21,10 +21,9 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner.contracts import Method, SolvedMethod
-from sigmapca_cli.runner.footprint import plan_of
+from sigmapca_cli.runner.footprint import forecast_of
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.sources.pacing import planning
 from sigmapca_cli.training.batches import batches_per_epoch
 from sigmapca_cli.training.compiled_step import is_installed, is_worth_loading
 from sigmapca_cli.training.length import stages
@@ -81,13 +80,11 @@ def load_source(cfg: Config) -> Source:
     from sigmapca_cli.sources import build
 
     if not needs_torch(cfg) or "torch" in sys.modules:
-        with planning(plan_of(cfg)):
-            return build(cfg.data)
+        return build(cfg.data, forecast_of(cfg))
     # Not a daemon: a process that ends while a library is being loaded would crash.
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
-    with planning(plan_of(cfg)):
-        source = build(cfg.data)
+    source = build(cfg.data, forecast_of(cfg))
     if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
         source.principal_axes()
     loading.join()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.limits import memory_left
+from sigmapca_cli.sources.config import Forecast
 from sigmapca_cli.sources.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.kept import MOST_BYTES
-from sigmapca_cli.sources.pacing import Plan
 from sigmapca_cli.sources.second_moments import GRAM_ROWS
 from sigmapca_cli.training.order import MOST_HELD
 
@@ -48,7 +48,7 @@ def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     return float(FLOAT) * (moments + solution + rows)
 
 
-def plan_of(cfg: Config) -> Plan:
+def forecast_of(cfg: Config) -> Forecast:
     """Return a function (n, p) to words for the memory of a run; it raises InputError if there is too little."""
 
     def plan(n: int, p: int) -> str:

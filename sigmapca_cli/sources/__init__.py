@@ -5,14 +5,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.config import KINDS, DataConfig
+from sigmapca_cli.sources.config import KINDS, DataConfig, Forecast
 
 if TYPE_CHECKING:
     from sigmapca_cli.sources.base import Source
 
 
-def build(data_cfg: DataConfig) -> "Source":
-    """Return the source that a `data` group describes (see `config.DataConfig`); raise InputError if it is unknown."""
+def build(data_cfg: DataConfig, forecast: Forecast | None = None) -> "Source":
+    """Return the source that a `data` group describes (see `config.DataConfig`); raise InputError if it is unknown.
+
+    forecast: asked before the first pass over the rows of a large file; see `config.Forecast`.
+    """
     name = data_cfg.name
     if name not in KINDS:
         near = get_close_matches(str(name), KINDS, n=1)
@@ -21,6 +24,8 @@ def build(data_cfg: DataConfig) -> "Source":
     if not KINDS[name].reads_files and getattr(data_cfg, "path", None) is not None:
         raise InputError(f"data={name} reads no file: for data.path= use data=array, images or cifar10")
     builder = import_module(f"sigmapca_cli.sources.{KINDS[name].module}").build
+    if KINDS[name].forecasts:
+        return builder(data_cfg, forecast)
     if name not in ("cifar10", "cifar100", "mnist") or data_cfg.path is not None:
         return builder(data_cfg)
     from sigmapca_cli.sources.prepared import load

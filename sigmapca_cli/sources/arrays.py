@@ -13,10 +13,10 @@ from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.config import DataConfig, Forecast
 from sigmapca_cli.sources.kept import Kept
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
-from sigmapca_cli.sources.pacing import paced, planned
+from sigmapca_cli.sources.pacing import paced
 from sigmapca_cli.sources.places import in_array, in_table, row_words
 from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile, RowSlices
@@ -123,8 +123,12 @@ class ArraySource(Source):
         half: str = "all",
         place: Callable[[int, int], str] | None = None,
         least: int = 2,
+        forecast: Forecast | None = None,
     ) -> None:
-        """`place`: (row, column) to words that locate the value in its file; `least`: smallest number of rows."""
+        """`place`: (row, column) to words that locate the value in its file; `least`: smallest number of rows.
+
+        forecast: what the run will need, said with the time that a pass over a file takes.
+        """
         self.name, self._where, self._data, self._place = name, where, data, place
         self._part = range(len(data))[half_of(len(data), half)]
         if len(self._part) < least:
@@ -133,7 +137,7 @@ class ArraySource(Source):
         self.pixels = data.dtype  # of the values as stored
         self._moments: Moments | None = None
         self._kept: Kept | None = None
-        self._plan = planned(self.n, self.p)
+        self._forecast = forecast(self.n, self.p) if forecast is not None else ""
         self._standardise(options, self._fingerprint())
 
     def _fingerprint(self) -> bytes:
@@ -168,7 +172,7 @@ class ArraySource(Source):
             kept = Kept.of((self.n, self.p), self._data.dtype)
             words = (
                 f"{self._where}: {self.n} rows × {self.p} features, {self._data.nbytes / 1e9:.1f} GB in a file: "
-                f"about {{time}} left of this pass over the rows{self._plan}"
+                f"about {{time}} left of this pass over the rows{self._forecast}"
             )
         for start, stop in paced(edges, (b - a for a, b in edges), len(shares.own(self.n)), words):
             block = self._slices_of(start, stop)
@@ -219,7 +223,7 @@ class ArraySource(Source):
         return Moments(m.n, m.mean, second)
 
 
-def build(cfg: DataConfig) -> Source:
+def build(cfg: DataConfig, forecast: Forecast | None = None) -> Source:
     if cfg.path is None:
         raise InputError(
             "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
@@ -234,10 +238,8 @@ def build(cfg: DataConfig) -> Source:
             )
         if len(paths) == 1 and prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
-    table = read_files(paths, cfg)
-    return table_source(
-        table, cfg, str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
-    )
+    where = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+    return table_source(read_files(paths, cfg), cfg, where, forecast)
 
 
 def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
@@ -250,7 +252,7 @@ def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
     return source
 
 
-def table_source(table: Table, cfg: DataConfig, where: str) -> Source:
+def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast | None = None) -> Source:
     """Return a table as a source, after missing values and outliers are treated; names are kept."""
     if is_sparse(table.data):
         return sparse_source(table, cfg, where)
@@ -260,7 +262,7 @@ def table_source(table: Table, cfg: DataConfig, where: str) -> Source:
     fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
     options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
     place = in_table(table, fixed.kept)
-    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least)
+    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least, forecast)
     source.incomplete, source.missing = fixed.incomplete, fixed.by_column
     source.names = None if table.names is None else tuple(table.names)
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds

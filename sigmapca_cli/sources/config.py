@@ -2,6 +2,7 @@
 
 import codecs
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+Forecast = Callable[[int, int], str]
+"""What a run on n rows of p features will need, in words; it raises InputError where that is too much."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of data.
@@ -31,13 +36,15 @@ class Kind:
     module: the module of `sources` whose `build(cfg)` makes it. standardise: what is divided by its standard deviation
     unless data.standardise says otherwise: pixels ("feature"), as in the paper; a matrix is centred only ("none"), as
     PCA's users and `SigmaPCA` expect; prepared data (None) stay as they were prepared. holds: pixels, signals or rows;
-    made: rows whose truth is known. reads_files: whether data.path means something.
+    made: rows whose truth is known. reads_files: whether data.path means something. forecasts: whether
+    `build(cfg, forecast)` asks what the run will need before a long pass over the rows.
     """
 
     module: str
     standardise: str | None = "none"
     holds: str = "rows"
     reads_files: bool = True
+    forecasts: bool = False
 
 
 # `data=NAME` for each; the files of `conf/data` and the class go by this table.
@@ -50,7 +57,7 @@ KINDS: dict[str, Kind] = {
     "images": Kind("folder", "feature", "pixels"),
     "signals": Kind("signals", holds="signals"),
     "points": Kind("points", holds="made", reads_files=False),
-    "array": Kind("arrays"),
+    "array": Kind("arrays", forecasts=True),
     "prepared": Kind("prepared", None),
     "moments": Kind("moments", holds="sums"),
 }

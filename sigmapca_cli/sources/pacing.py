@@ -1,13 +1,11 @@
-"""Long work is announced: how long it will take, and a bar where there is a terminal; and planned before it begins."""
+"""Long work is announced: how long it will take, and a bar where there is a terminal."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -43,29 +41,6 @@ def paced(
     finally:
         if bar is not None:
             bar.stop()
-
-
-Plan = Callable[[int, int], str]
-_plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
-
-
-@contextmanager
-def planning(plan: Plan) -> Iterator[None]:
-    """Let data that are built inside the block ask for their plan, `plan(n, p)`, before the first pass over the rows.
-
-    It returns what the run will need, in words, or raises InputError.
-    """
-    token = _plan.set(plan)
-    try:
-        yield
-    finally:
-        _plan.reset(token)
-
-
-def planned(n: int, p: int) -> str:
-    """Return what a run on n rows of p features will need, in words; "" where nobody plans one."""
-    plan = _plan.get()
-    return "" if plan is None else plan(n, p)
 
 
 def in_words(seconds: float) -> str:

@@ -179,7 +179,7 @@ def test_a_billion_rows_are_planned_before_the_first_pass(billion, monkeypatch, 
     with pytest.raises(InputError, match=r"k=4 of 1000000000 rows × 64 features needs about 0\.0 GB"):
         load_source(cfg)
     newton = composed("nlpca", "k=32", "solver=newton", "data=array", f"data.path={billion}")
-    assert footprint.plan_of(cfg)  # asked without a pass
+    assert footprint.forecast_of(cfg)  # asked without a pass
     monkeypatch.setattr(footprint, "memory_left", lambda: 1e12)
     # 2,000,000 rows are projected, not all: 2·2e6·32 numbers of 8 bytes
     assert 1.0e9 < footprint.bytes_needed(newton, 10**9, 64) < 1.2e9
