@@ -1,0 +1,177 @@
+"""Minimise C_τ over rotations: Newton steps by conjugate gradients, then quasi-Newton steps with one Hessian.
+
+The variables are D^½θ, D the absolute curvature of every pair, in which the Hessian of independent components is near
+the identity, so that a step takes one or two products. Where the Hessian has a direction of negative curvature the step
+goes along it (Steihaug 1983). Once steps are small, one Hessian is kept and corrected by the change of the gradient
+(L-BFGS; Nocedal & Wright 2006, 7.1 and 7.2), as Picard corrects its pairwise one (Ablin, Cardoso & Gramfort 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from sigmapca_cli.shares import agreed
+from sigmapca_cli.solvers.independence.contrast import Contrast, Point
+from sigmapca_cli.solvers.independence.curvature import Curvature
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.steps import limited, rotate
+
+Array = np.ndarray
+
+LARGEST_ANGLE = 0.5
+"""Largest angle of a step, radians."""
+ESCAPE_ANGLE = 0.3
+"""Angle of a step along a direction of negative curvature, radians."""
+KEPT_BELOW = 0.05
+"""Angle still to go below which one Hessian is kept."""
+PRODUCTS = 40
+"""Largest number of products with the Hessian in one step."""
+ACCURACY = 0.05
+"""A step solves Newton's equation to this part of the gradient, once it is small."""
+MEMORY = 10
+"""Number of changes of the gradient that correct the kept Hessian."""
+SADDLE = -0.02
+"""A stationary point is a saddle if an eigenvalue of D^−½HD^−½ is below this."""
+WHOLE = 120
+"""Largest number of pairs for which all eigenvalues are computed (k = 16)."""
+ESCAPES = 5
+"""Number of saddles that are left before the descent gives up."""
+ROUNDING = 1e-13
+"""C_τ counts as not larger if it grows by less than this."""
+
+Step = tuple[int, int, float, float]
+"""Iteration, rows, C_τ and the largest angle still to go."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a descent ended: its last point, the largest angle still to go, and the least curvature there."""
+
+    point: Point
+    angle: float
+    curvature: float
+    converged: bool
+
+
+@dataclass
+class Kept:
+    """A Hessian that is kept, with the last steps and the changes of the gradient that they made."""
+
+    curvature: Curvature
+    moves: list[tuple[Array, Array, float]]
+
+    def remember(self, theta: Array, change: Array) -> None:
+        """Add a step and the change of the gradient, if it shows positive curvature."""
+        if (slope := float(theta @ change)) > 0:
+            self.moves = [*self.moves, (theta, change, 1 / slope)][-MEMORY:]
+
+    def step(self, gradient: Array, accuracy: float) -> tuple[Array, bool]:
+        """Return the quasi-Newton step, and whether it follows negative curvature."""
+        rest, shares = gradient.copy(), []
+        for theta, change, inverse in reversed(self.moves):
+            shares.append(inverse * (theta @ rest))
+            rest -= shares[-1] * change
+        step, negative = newton_step(self.curvature, rest, accuracy)
+        for (theta, change, inverse), share in zip(self.moves, reversed(shares), strict=True):
+            step -= (share + inverse * (change @ step)) * theta
+        return step, negative
+
+
+def newton_step(curvature: Curvature, gradient: Array, accuracy: float) -> tuple[Array, bool]:
+    """Return θ with Hθ ≈ −gradient by conjugate gradients, and whether it goes along negative curvature."""
+    root = np.sqrt(curvature.scale)
+    x, rest = np.zeros(len(root)), -gradient / root
+    direction, size = rest.copy(), float(rest @ rest)
+    goal = accuracy**2 * size
+    for _ in range(PRODUCTS):
+        if size <= goal or size == 0:
+            break
+        product = curvature(direction / root) / root
+        bend = float(direction @ product)
+        if bend <= abs(SADDLE) / 10 * float(direction @ direction):
+            if bend > SADDLE / 10 * float(direction @ direction):
+                break  # flat: nothing is gained or lost along it
+            along = direction / root
+            along *= ESCAPE_ANGLE / np.abs(along).max()
+            return x / root + along, True
+        length = size / bend
+        x += length * direction
+        rest -= length * product
+        size, before = float(rest @ rest), size
+        direction = rest + (size / before) * direction
+    return x / root, False
+
+
+def least_curvature(curvature: Curvature) -> tuple[float, Array]:
+    """Return the smallest eigenvalue of D^−½HD^−½, and its direction θ, largest entry 1."""
+    root = np.sqrt(curvature.scale)
+    pairs = len(root)
+    if pairs <= WHOLE:
+        values, vectors = np.linalg.eigh(curvature.whole() / np.outer(root, root))
+        value, vector = float(values[0]), vectors[:, 0]
+    else:
+        scaled = LinearOperator((pairs, pairs), lambda x: curvature(x / root) / root, dtype=np.float64)
+        begin = np.random.default_rng(0).standard_normal(pairs)
+        try:
+            values, vectors = eigsh(scaled, 1, which="SA", v0=begin, ncv=10, maxiter=20, tol=0.05)
+            value, vector = float(values[0]), vectors[:, 0]
+        except ArpackNoConvergence:
+            value, vector = 0.0, begin
+    theta = vector / root
+    return value, theta / np.abs(theta).max()
+
+
+def descend(
+    contrast: Contrast, support: Rows, R: Array, tol: float, limit: int, history: list[Step], *, check: bool
+) -> End:
+    """Minimise C_τ from R until the largest angle still to go is below tol radians.
+
+    contrast: C_τ on the rows. support: rows of the Hessian's third moments. check: leave a saddle at the end.
+    """
+    point = contrast.at(R)
+    kept = Kept(Curvature(point, support), [])
+    escapes, fresh = ESCAPES if check else 0, True
+    while True:
+        gradient = point.gradient
+        angle = float(np.abs(gradient / kept.curvature.scale).max())
+        theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)))
+        going = float(np.abs(theta).max())
+        history.append((len(history), contrast.rows.n, point.value, going))
+        settled = max(going, angle) <= tol and not negative
+        if settled and not check:
+            return End(point, going, np.nan, True)
+        if settled:
+            value, direction = least_curvature(Curvature(point, support))
+            if value > SADDLE or escapes == 0:
+                return End(point, going, value, value > SADDLE)
+            escapes, theta, negative = escapes - 1, ESCAPE_ANGLE * direction, True
+        if len(history) >= limit:
+            value = least_curvature(Curvature(point, support))[0] if check else np.nan
+            return End(point, going, value, False)
+        there, share = search(contrast, point, limited(theta, LARGEST_ANGLE))
+        if there is None and fresh:
+            value = least_curvature(kept.curvature)[0] if check else np.nan
+            return End(point, going, value, going <= 100 * tol)
+        if there is None or negative or share < 1 or going > KEPT_BELOW:
+            point = point if there is None else there
+            kept, fresh = Kept(Curvature(point, support), []), True
+            continue
+        kept.remember(limited(theta, LARGEST_ANGLE), there.gradient - gradient)
+        point, fresh = there, False
+
+
+def search(contrast: Contrast, point: Point, theta: Array) -> tuple[Point | None, float]:
+    """Return the point after the longest part of θ that lowers C_τ enough, and that part; None if none does."""
+    slope, share = float(point.gradient @ theta), 1.0
+    slack = ROUNDING * (1 + abs(point.value))
+    for _ in range(12):
+        there = contrast.at(agreed(rotate(point.R, share * theta)))
+        if there.value <= point.value + 1e-4 * share * min(slope, 0.0) + slack:
+            return there, share
+        # the parabola through the value and the slope here and the value there
+        fitted = -slope * share**2 / (2 * (there.value - point.value - slope * share))
+        share = float(np.clip(fitted, 0.1 * share, 0.5 * share))
+    return None, 0.0

@@ -1,0 +1,93 @@
+"""Rows with weights, and means over them: what every sum of solver=independence is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.shares import place
+from sigmapca_cli.solvers.inputs import checked_rows
+from sigmapca_cli.solvers.parallel import rows_per_block, spaced, total
+
+Array = np.ndarray
+Part = Callable[[Array, Array | None], tuple[Array, ...]]
+"""From z (m, k) and the weights of its rows (m, 1), None where all are 1, to sums over the rows."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of k components, with the weights of the rows.
+
+    Attributes
+    ----------
+    held : ndarray of shape (n, k) or (n, k + 1)
+        The rows of this rank, in the type they came in; the weights are the last column, if there are any.
+    k : int
+        Number of components.
+    n : int
+        Number of rows, of all ranks.
+    mass : float
+        Sum of the weights, of all ranks; n without weights.
+    mean : ndarray of shape (k,)
+        Weighted mean.
+    C : ndarray of shape (k, k)
+        Weighted covariance, float64.
+    """
+
+    held: Array
+    k: int
+    n: int
+    mass: float
+    mean: Array
+    C: Array
+
+    @classmethod
+    def of(cls, Y: Array, weights: Array | None = None) -> Rows:
+        """Return the rows of Y (n, k) with weights (n,). Raise InputError if they cannot be used."""
+        rows = checked_rows(Y, None, "independence")
+        if weights is not None:
+            rows = np.column_stack([rows, checked_weights(weights, len(rows))])
+        return cls._measured(np.ascontiguousarray(rows), Y.shape[1])
+
+    @classmethod
+    def _measured(cls, held: Array, k: int) -> Rows:
+        def part(block: Array) -> tuple[Array, ...]:
+            y = block[:, :k].astype(np.float64, copy=False)
+            w = np.ones((len(y), 1)) if block.shape[1] == k else block[:, k:].astype(np.float64, copy=False)
+            wy = y * w
+            return np.array([float(len(y)), w.sum()]), wy.sum(0), y.T @ wy
+
+        (n, mass), first, second = total(part, held, rows_per_block(k))
+        mean = first / mass
+        return cls(held, k, int(n), float(mass), mean, second / mass - np.outer(mean, mean))
+
+    def subset(self, count: int) -> Rows:
+        """Return one row of each of `count` equal stretches of all rows; these rows, if there are not as many."""
+        if count >= self.n:
+            return self
+        return Rows._measured(np.ascontiguousarray(spaced(self.held, count, place(self.held))), self.k)
+
+    def means(self, part: Part, M: Array) -> list[Array]:
+        """Return Σ part(z, w)/Σw over the rows z = (y − mean)M of all ranks, for each array that `part` returns."""
+        shift = self.mean @ M
+
+        def of_block(block: Array) -> tuple[Array, ...]:
+            weights = block[:, self.k :].astype(np.float64, copy=False) if block.shape[1] > self.k else None
+            z = block[:, : self.k].astype(np.float64, copy=False) @ M
+            z -= shift
+            return part(z, weights)
+
+        return [value / self.mass for value in total(of_block, self.held, rows_per_block(self.k))]
+
+
+def checked_weights(weights: Array, n: int) -> Array:
+    """Return the weights (n,), float64. Raise InputError if they are not one finite number ≥ 0 for each row."""
+    weights = np.asarray(weights, np.float64)
+    if weights.shape != (n,):
+        raise InputError(f"weights have shape {weights.shape}; give one weight for each of the {n} rows")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise InputError("weights must be finite numbers ≥ 0, not all of them 0; check the weights")
+    return weights

@@ -1,0 +1,200 @@
+"""solver=independence: the rotation R that makes C_τ(R) = Σ log σ_i − τ·Σ J(z_i) smallest.
+
+C₁ is the total correlation of the components, up to a constant: at independent sources it is smallest, whether they
+differ in variance or in shape. No scale of a nonlinearity is chosen and no random numbers are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.shares import agreed
+from sigmapca_cli.solvers.independence.contrast import Contrast
+from sigmapca_cli.solvers.independence.descent import End, Step, descend
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.inputs import checked_start, in_order
+from sigmapca_cli.solvers.maximum import SAME, matches, random_rotation
+from sigmapca_cli.solvers.parallel import threads as on_threads
+
+Array = np.ndarray
+
+SUPPORT = 25_000
+"""Number of rows of the first stage, and of the third moments in the Hessian."""
+SECOND = 50_000
+"""Largest number of rows of further starts."""
+
+
+@dataclass
+class Independence:
+    """The minimum of C_τ that was found.
+
+    Attributes
+    ----------
+    R : ndarray of shape (k, k)
+        Orthogonal; columns by decreasing σ, the largest entry of each positive.
+    sigma : ndarray of shape (k,)
+        Standard deviations of the columns of Y·R.
+    negentropy : ndarray of shape (k,)
+        J of each component.
+    tau : float
+        Weight of the negentropies.
+    value : float
+        C_τ.
+    converged : bool
+        Whether the angle came below the tolerance, at a point of no negative curvature.
+    angle : float
+        Radians still to go: the largest entry of Newton's step.
+    gradient : float
+        The largest ∂C/∂θ of a pair.
+    curvature : float
+        Smallest eigenvalue of D^−½HD^−½, H the Hessian and D its absolute diagonal; 1 for pairs that do not act on
+        each other, negative at a saddle.
+    iterations : int
+        Number of steps on subsets and on all rows.
+    history : list of (int, int, float, float)
+        Iteration, rows, C_τ and largest angle of every step.
+    order : ndarray of int, of shape (k,)
+        Which column of the descent became which.
+    starts : int
+        Number of starts.
+    minima : int
+        Number of different minima that the starts ended in.
+    nearest : float
+        Mean |cos| between this answer and the other minimum that is nearest to it; 1 if there is no other.
+    """
+
+    R: Array
+    sigma: Array
+    negentropy: Array
+    tau: float
+    value: float
+    converged: bool
+    angle: float
+    gradient: float
+    curvature: float
+    iterations: int
+    history: list[Step]
+    order: Array
+    starts: int = 1
+    minima: int = 1
+    nearest: float = 1.0
+    notes: list[str] = field(default_factory=list)
+
+
+def solve(
+    Y: Array,
+    tau: float = 1.0,
+    *,
+    spectra: Array | None = None,
+    weights: Array | None = None,
+    start: Array | None = None,
+    starts: int = 1,
+    tol: float = 1e-6,
+    max_iter: int = 300,
+    threads: int | None = None,
+) -> Independence:
+    """Find the rotation R that makes C_τ(R) = Σ log σ_i − τ·Σ J(z_i) smallest.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, k)
+        Components, float32 or float64, in any unit. Rows that are white give linear ICA.
+    tau : float
+        Weight τ of the negentropies: 1 is the likelihood of independent sources, 0 linear PCA.
+    spectra : ndarray of shape (bands, k, k), optional
+        Spectral matrices of the columns of rows in time (`spectra.spectra_of`); the covariance unless given.
+    weights : ndarray of shape (n,), optional
+        Weights of the rows; 1 unless given.
+    start : ndarray of shape (k, k), optional
+        Orthogonal rotation to start from; the identity (the PCA solution) unless given.
+    starts : int
+        Number of starts; those after the first are fixed random rotations, on at most 50,000 rows.
+    tol : float
+        Bound of the angle still to go, in radians.
+    max_iter : int
+        Steps at most.
+    threads : int, optional
+        Threads of the sums over rows; one for each core unless given.
+
+    Returns
+    -------
+    Independence
+        The rotation, and how it was found; non-convergence is reported there, never raised.
+
+    Raises
+    ------
+    InputError
+        If the rows or a setting cannot be used.
+    """
+    if not (np.isfinite(tau) and tau >= 0):
+        raise InputError(f"solver.tau={tau:g}: must be a finite number ≥ 0")
+    with on_threads(threads):
+        rows = Rows.of(Y, weights)
+        R = checked_start(start, rows.k)
+        first = rows.subset(SUPPORT) if rows.n > 2 * SUPPORT else rows
+        history: list[Step] = []
+        R, minima, nearest = _first_stage(first, rows, R, tau, spectra, starts, tol, max_iter, history)
+        end = descend(Contrast(rows, tau, spectra), first, R, tol, max_iter, history, check=True)
+        return _result(rows, end, history, starts, minima, nearest)
+
+
+def _first_stage(
+    first: Rows,
+    rows: Rows,
+    R: Array,
+    tau: float,
+    spectra: Array | None,
+    starts: int,
+    tol: float,
+    max_iter: int,
+    history: list[Step],
+) -> tuple[Array, int, float]:
+    """Return the best rotation on the first rows from several starts, how many minima there are, and the nearest."""
+    if starts == 1 and first is rows:
+        return R, 1, 1.0
+    rough = tol if first is rows else max(tol, 0.1 / np.sqrt(first.n))
+    contrast = Contrast(first, tau, spectra)
+    ends = []
+    for number in range(starts):
+        begin = R if number == 0 else random_rotation(len(R), number)
+        own: list[Step] = []
+        ends.append(descend(contrast, first, begin, rough, max_iter // 2, own, check=starts > 1))
+        history += own if number == 0 else []
+    best = min(ends, key=lambda end: end.point.value)
+    return agreed(best.point.R), *_minima(best, ends)
+
+
+def _minima(best: End, ends: list[End]) -> tuple[int, float]:
+    """Return how many different minima the converged ends are, and the mean |cos| of the nearest other one."""
+    seen = [best.point.R]
+    for end in ends:
+        if end.converged and all(matches(R, end.point.R).mean() < SAME for R in seen):
+            seen.append(end.point.R)
+    return len(seen), float(max((matches(seen[0], R).mean() for R in seen[1:]), default=1.0))
+
+
+def _result(
+    rows: Rows, end: End, history: list[Step], starts: int, minima: int, nearest: float
+) -> Independence:
+    point = end.point
+    R, order = in_order(point.R, rows.C)
+    return Independence(
+        R=R,
+        sigma=point.sigma[order],
+        negentropy=point.negentropy[order],
+        tau=point.tau,
+        value=point.value,
+        converged=end.converged,
+        angle=end.angle,
+        gradient=float(np.abs(point.gradient).max()),
+        curvature=end.curvature,
+        iterations=len(history),
+        history=history,
+        order=order,
+        starts=starts,
+        minima=minima,
+        nearest=nearest,
+    )
