@@ -26,7 +26,7 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
     run : runs.read.Run
         A finished run.
     path : str or Path
-        Where to write; its folder is made, a file that is there is replaced.
+        Where to write; a file that is there is replaced.
     kind : {"npz", "safetensors", "onnx"}, optional
         Format; the suffix of `path` unless given.
 
@@ -52,7 +52,6 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
         raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}")
     arrays = solution_arrays(run)
     content = WRITERS[kind](arrays, facts(run))
-    path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content)
     return path
 

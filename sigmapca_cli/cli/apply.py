@@ -33,14 +33,14 @@ def transform(
     import numpy as np
 
     from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import Form, refuse_existing
+    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.export import affine, solution_arrays
     from sigmapca_cli.sources.reading import new_source
     from sigmapca_cli.sources.sparse import is_sparse
 
-    refuse_existing(output, force)
     opened = open_run(run)
+    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
     mean, forward, _ = affine(solution_arrays(opened))
     try:
         source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
@@ -65,14 +65,14 @@ def reconstruct(
 ) -> None:  # fmt: skip
     """raw ≈ components @ decoder · scale + mean, streamed."""
     from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import Form, refuse_existing
+    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.export import affine, solution_arrays
     from sigmapca_cli.sources.arrays import build
     from sigmapca_cli.sources.reading import NewData
 
-    refuse_existing(output, force)
     opened = open_run(run)
+    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
     mean, _, back = affine(solution_arrays(opened))
     try:
         given = {"name": "array", "standardise": "none", **changes(keys, key, dataset)}
@@ -114,11 +114,12 @@ def export(
 ) -> None:
     """Write the file."""
     from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import refuse_existing
+    from sigmapca_cli.cli.outputs import claim, files_of_run
     from sigmapca_cli.export import export as exported
 
-    refuse_existing(output, force)
-    print(exported(open_run(run), output))
+    opened = open_run(run)
+    claim(output, keeps=files_of_run(opened), force=force)
+    print(exported(opened, output))
 
 
 def as_options(text: str) -> str:

@@ -15,17 +15,21 @@ def add(app: typer.Typer) -> None:
 RUNS = typer.Argument(..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep).")
 JSON = typer.Option(False, "--json", help="One JSON object.")
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FOLDER", help="Draw into this folder (PNG and PDF).")
+FORCE = typer.Option(False, "--force", help="Replace figures that exist.")
 
 
-def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) -> None:
+def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, force: bool = FORCE) -> None:
     """Tables; with two runs also component by component and the rotation between them."""
     import dataclasses
     import json
 
     from sigmapca_cli.cli.opening import open_runs, short_run_name
+    from sigmapca_cli.cli.outputs import claim, drawings
     from sigmapca_cli.evaluation.compare import compare as compared
 
     opened = open_runs(runs)
+    if output:
+        claim(drawings(Path(output), ("agreement", "matched", "rotation")), force=force)
     found = dataclasses.replace(compared(opened), names=[short_run_name(run) for run in opened])
     pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
     if as_json:
@@ -150,11 +154,14 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     return written + save(plot_rotation(R), folder / "rotation")
 
 
-def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT) -> None:
+def stability(
+    runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, force: bool = FORCE
+) -> None:
     """For each setting, a stability index of each cluster of components over its runs, and which are reproducible."""
     import json
 
     from sigmapca_cli.cli.opening import open_runs
+    from sigmapca_cli.cli.outputs import claim, drawings
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.replicates import by_setting
 
@@ -165,6 +172,11 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
             "stability needs two or more runs of one setting, which differ in their seed; these differ in "
             f"{'; '.join(list(groups)[:3]) or 'nothing: there is one run'}. For different settings: sigmapca compare"
         )
+    folders = [folder_of(words, output, len(repeated) > 1) for words in repeated] if output else []
+    if output:
+        drawings(Path(output), ())
+    for folder in folders:
+        claim(drawings(folder, ("stability", "centres", "similarity")), force=force)
     found = [one_setting(words, members) for words, members in repeated.items()]
     alone = sorted(set(groups) - set(repeated))
     if as_json:
@@ -176,10 +188,16 @@ def stability(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT
         print_setting(setting)
     if alone:
         print(f"\none run each, nothing to compare: {'; '.join(alone)}")
-    if output:
-        for words, members in repeated.items():
-            for path in draw_stability(words, members, Path(output), len(repeated) > 1):
-                print(path)
+    for folder, (words, members) in zip(folders, repeated.items() if folders else (), strict=True):
+        for path in draw_stability(words, members, folder):
+            print(path)
+
+
+def folder_of(words: str, output: str, several: bool) -> Path:
+    """Return the folder for the figures of a setting: one of its own where there are several."""
+    import re
+
+    return Path(output) / re.sub(r"[^\w.=-]+", "_", words) if several else Path(output)
 
 
 def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
@@ -243,10 +261,8 @@ def print_setting(setting: dict[str, Any]) -> None:
         print(textwrap.fill(f"note: {note}", 100, subsequent_indent="  "))
 
 
-def draw_stability(words: str, runs: list[Any], folder: Path, several: bool) -> list[Path]:
-    """The index of each cluster and the similarity of all components, in a folder a setting where there are several."""
-    import re
-
+def draw_stability(words: str, runs: list[Any], folder: Path) -> list[Path]:
+    """The index of each cluster and the similarity of all components of one setting."""
     from sigmapca_cli.evaluation.stability import stability as clustered
     from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
     from sigmapca_cli.figures.filters import plot_filters
@@ -254,8 +270,6 @@ def draw_stability(words: str, runs: list[Any], folder: Path, several: bool) -> 
 
     filters = [run.directions for run in runs]
     found = clustered(filters)
-    if several:
-        folder = folder / re.sub(r"[^\w.=-]+", "_", words)
     paths = save(plot_stability(found, words), folder / "stability")
     shape = runs[0].patch_shape
     centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")

@@ -45,16 +45,21 @@ def data(
     ),
     key: str = typer.Option(None, "--key", help="npz, mat: which variable."),
     dataset: str = typer.Option(None, "--dataset", help="h5: which data set."),
+    force: bool = typer.Option(False, "--force", help="Replace figures that exist."),
 ) -> None:
     """Describe it."""
     import json
 
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
+    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.support import support
     from sigmapca_cli.errors import InputError
+    from sigmapca_cli.figures.save import targets
     from sigmapca_cli.sources.describe import describe, silence_warnings
 
+    if figure:
+        claim(targets(figure), reads=[path], force=force)
     options = changes(keys, key, dataset)
     try:
         facts = describe(path, **options)

@@ -1,8 +1,12 @@
-"""Files that `transform` and `reconstruct` write block by block: whole or not at all."""
+"""What commands write: where they may, and rows written block by block, whole or not at all."""
 
 import contextlib
 import csv as csv_module
-from collections.abc import Iterator, Sequence
+import fnmatch
+import glob
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +26,94 @@ class Form:
     rate: int | None = None
 
 
-def refuse_existing(output: str, force: bool) -> None:
-    """What stands under the name of the output may be the user's data."""
+def claim(
+    outputs: str | Path | Iterable[str | Path],
+    *,
+    reads: Sequence[Any] = (),
+    keeps: Sequence[Any] = (),
+    force: bool = False,
+) -> None:
+    """Refuse files that a command must not write: called by every command before it computes.
+
+    Parameters
+    ----------
+    outputs : path or paths
+        The files that the command is going to write.
+    reads : sequence
+        What it reads: files, folders, patterns, lists of them (as data.path has them), or None. No output may be one of
+        these files, or lie where it would be read as one.
+    keeps : sequence
+        Likewise, what it does not read: no output may be one of these files.
+    force : bool
+        Whether the user allows to replace a file.
+
+    Raises
+    ------
+    InputError
+        If an output is an input or would become one, is a folder, exists without `force`, or its folder is missing.
+    """
     from sigmapca_cli.errors import InputError
 
-    if Path(output).exists() and not force:
-        raise InputError(f"{output}: exists; give another name, or --force to replace it")
+    for output in map(Path, [outputs] if isinstance(outputs, str | Path) else outputs):
+        places = [*_flat(reads), *(_flat(keeps) if output.exists() else ())]
+        if (place := next((p for p in map(str, places) if _holds(p, output)), None)) is not None:
+            raise InputError(f"{output}: would change {place}, which is input; write to another place")
+        if output.is_dir():
+            raise InputError(f"{output}: is a folder; give the name of a file")
+        if output.exists() and not force:
+            raise InputError(f"{output}: exists; give another name, or --force to replace it")
+        if not output.parent.is_dir():
+            raise InputError(f"{output}: its folder is missing: mkdir -p {shlex.quote(str(output.parent))}")
+
+
+def drawings(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return the files of figures in a folder, which is made if the one above it is there."""
+    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.figures.save import make_folder, targets
+
+    if not folder.parent.is_dir():
+        raise InputError(f"{folder}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
+    make_folder(folder)
+    return [file for name in names for file in targets(folder / name)]
+
+
+def files_of_run(run: Any) -> list[Any]:
+    """Return what a command that takes a run must not replace: the run's own files, and its data."""
+    from sigmapca_cli.runs import format as fmt
+
+    own = (fmt.RUN_FILE, fmt.CHECKPOINT_FILE, fmt.METRICS_FILE)
+    return [run.path, *(run.folder / name for name in own), run.config.get("data", {}).get("path")]
+
+
+def _flat(places: Any) -> Iterator[Any]:
+    """Yield the single places of nested lists."""
+    for place in places:
+        if isinstance(place, str | Path):
+            yield place
+        elif place is not None:
+            yield from _flat(place)
+
+
+def _holds(place: str, output: Path) -> bool:
+    """Return whether a file is, or would be, one of those that a path, folder or pattern stands for."""
+    found = Path(place).expanduser()
+    target = output.resolve()
+    if found.is_dir():
+        inside = (Path(top, name) for top, _, names in os.walk(found) for name in names)
+        return target.is_relative_to(found.resolve()) or _is_any(output, inside)
+    if found.exists() or not glob.has_magic(place):
+        return target == found.resolve() or _is_any(output, [found])
+    return fnmatch.fnmatch(str(target), os.path.abspath(found)) or _is_any(
+        output, map(Path, glob.iglob(str(found), recursive=True))
+    )
+
+
+def _is_any(output: Path, files: Iterable[Path]) -> bool:
+    """Return whether an existing file is one of these under another name: a link, or the same inode."""
+    if not output.exists():
+        return False
+    one = output.stat()
+    return any(os.path.samestat(one, file.stat()) for file in files if file.exists())
 
 
 @contextlib.contextmanager
@@ -37,7 +123,6 @@ def writer(target: Path, form: Form) -> Iterator[Any]:
 
     if target.suffix not in KINDS:
         raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(KINDS)}")
-    target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as aside, KINDS[target.suffix](aside, form) as write:
         yield write
 

@@ -18,6 +18,7 @@ def partial(
         None, "--axes", metavar="FILES", help="Sums of all parts: write fourth moments in their leading axes."
     ),
     k: int = typer.Option(None, "-k", help="With --axes: number of axes; 16 unless given."),
+    force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """Read the rows once, and write their count, mean and covariance; parts are merged by data=moments.
 
@@ -26,6 +27,7 @@ def partial(
     from pathlib import Path
 
     from sigmapca_cli.cli.keys import data_keys
+    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.processes import refuse_several
     from sigmapca_cli.sources import build
@@ -33,6 +35,7 @@ def partial(
     from sigmapca_cli.sources.moments import write
 
     refuse_several("partial", "start one for each part")
+    claim(output, reads=[path, axes], force=force)
     options = data_keys(keys or [])
     names = ("standardise", "whiten", "whiten_rank", "scale_input", "centre", "epsilon")
     standardising = {name: options.pop(name) for name in names if name in options}

@@ -19,15 +19,22 @@ def path(
         None, "-o", "--output", metavar="STEM", help="Keep it: STEM.png, .pdf, .json."
     ),
     as_json: bool = typer.Option(False, "--json", help="One JSON object."),
+    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
 ) -> None:
     """Solve both halves along the path, print one line a knot, and say which knots are good."""
     import dataclasses
     import json
 
     from sigmapca_cli.checks import choice
+    from sigmapca_cli.cli.outputs import claim
+    from sigmapca_cli.figures.save import targets
+    from sigmapca_cli.reproduce.work import composed
 
     choice("--along", along, ("lam", "a"))
-    halves, name, k = prepared(tuple(overrides or ()))
+    cfg = composed(tuple(overrides or ())).cfg
+    if output:
+        claim(targets(output, ("png", "pdf", "json")), reads=[cfg.data.path], force=force)
+    halves, name, k = prepared(cfg)
     from sigmapca_cli.evaluation import paths
     from sigmapca_cli.solvers import path as follow
 
@@ -75,14 +82,11 @@ def kept(facts: dict[str, Any], figure: Any, stem: str) -> list[Any]:
     return [*files, numbers]
 
 
-def prepared(overrides: tuple[str, ...]) -> tuple[list[Any], str, int]:
+def prepared(cfg: Any) -> tuple[list[Any], str, int]:
     """(P, Y) of the even and of the odd rows or images, the name of the data, k."""
     import dataclasses
 
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.reproduce.work import composed
-
-    cfg = composed(overrides).cfg
     from sigmapca_cli.solvers.projected import project
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.components import count_for

@@ -16,11 +16,13 @@ def plot(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
     what: list[str] = typer.Option(None, "--what", help=WHAT),
     output: str = typer.Option(None, "--output", "-o", help="Folder for the files; default: <run>/figures."),
+    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
 ) -> None:
     """Write the figures that suit the run, or those named, and say where they are."""
     from pathlib import Path
 
     from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import claim, drawings, files_of_run
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.run import plot_run
     from sigmapca_cli.runs.find import shortened
@@ -28,6 +30,9 @@ def plot(
     from sigmapca_cli.sources.stored import data_config
 
     found = open_run(run)
+    folder = Path(output) if output else found.folder / "figures"
+    if output:
+        claim(drawings(folder, what or FIGURES), reads=files_of_run(found), force=force)
     source = None
     try:
         source = build(data_config(found.config))
@@ -39,6 +44,5 @@ def plot(
             f"without the data, so fewer figures: they have {source.p} features, the run {len(found.filters)}"
         )
         source = None
-    folder = Path(output) if output else found.folder / "figures"
     for path in plot_run(found, folder, what or None, source=source):
         print(shortened(path))

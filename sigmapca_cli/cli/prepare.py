@@ -78,7 +78,12 @@ def write(composed: Any, function: Callable[..., Any], output: str | None, **opt
     """Prepare the file, and say how to use it."""
     from pathlib import Path
 
-    path = function(data_of(composed), Path(output) if output else None, **options)
+    from sigmapca_cli.cli.outputs import claim
+
+    data = data_of(composed)
+    if output:  # a file of the same options is used as it is, and no other is replaced
+        claim(output, reads=[data.path], force=True)
+    path = function(data, Path(output) if output else None, **options)
     print(path)
     print(f"  sigmapca data {path}\n  sigmapca train data=prepared data.path={path}")
 

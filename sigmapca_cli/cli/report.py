@@ -21,17 +21,23 @@ def report(
         metavar="FILE",
         help="Default: report.html in the run's or the sweep's folder.",
     ),
+    force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """Write the file and say where it is."""
     from sigmapca_cli.errors import InputError
 
-    # An older report is replaced without asking; data whose name was given by mistake must not be.
     if output and Path(output).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{output}: a report is an HTML file; give a name that ends in .html")
+    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.report.build import write_report
     from sigmapca_cli.runs.find import shortened
 
-    path = write_report(runs, Path(output) if output else default_path(runs))
+    target = Path(output) if output else default_path(runs)
+    if (
+        output or len(runs) > 1
+    ):  # an older report within a run's or a sweep's folder is replaced without asking
+        claim(target, force=force)
+    path = write_report(runs, target)
     print(f"{shortened(path)}  {path.stat().st_size / 1e6:.2f} MB")
 
 

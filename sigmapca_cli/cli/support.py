@@ -40,12 +40,13 @@ def followed(data: tuple[str, ...], along: str) -> tuple[str, list[float]]:
     from sigmapca_cli.cli.path import prepared
     from sigmapca_cli.errors import SigmapcaError
     from sigmapca_cli.evaluation import paths
+    from sigmapca_cli.reproduce.work import composed
     from sigmapca_cli.solvers import path as follow
     from sigmapca_cli.sources.describe import silence_warnings
 
     try:
         with silence_warnings():
-            halves, _, k = prepared(data)
+            halves, _, k = prepared(composed(data).cfg)
             steps = follow.over_a(halves, SCALES) if along == "a" else follow.over_lam(halves, LAMS)
             knots = list(steps)
     except SigmapcaError as problem:

@@ -45,17 +45,20 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
 
     Two saves of one figure give the same bytes, because no date is stored.
     """
-    stem = Path(path)
-    stem = stem.with_suffix("") if stem.suffix.lstrip(".") in {*FORMATS, "svg"} else stem
-    make_folder(stem.parent)
-    written = []
-    for kind in formats:
-        target = stem.parent / f"{stem.name}.{kind}"
+    written = targets(path, formats)
+    make_folder(written[0].parent)
+    for kind, target in zip(formats, written, strict=True):
         metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
         with replacing(target) as aside:
             figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
-        written.append(target)
     return written
+
+
+def targets(path: str | Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+    """Return the files that `save` writes: `path` with each format as its suffix, in the place of one it has."""
+    stem = Path(path)
+    stem = stem.with_suffix("") if stem.suffix.lstrip(".") in {*FORMATS, "svg"} else stem
+    return [stem.parent / f"{stem.name}.{kind}" for kind in formats]
 
 
 def make_folder(folder: Path) -> None:
