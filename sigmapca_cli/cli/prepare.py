@@ -22,15 +22,12 @@ CFG = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (
 def extract_patches(
     overrides: list[str] = OVERRIDES,
     output: str = OUTPUT,
-    materialise: bool = typer.Option(
-        False, "--materialise", help="Write the patch matrix too (a row each, 4 bytes a feature)."
-    ),
     offline: bool = typer.Option(False, "--offline", help="Never download."),
     cfg: str = CFG,
 ) -> None:
     """Bare, it means CIFAR-10: in data/, in $SIGMAPCA_DATA, else downloaded."""
     extra = ["data.offline=true"] if offline else []
-    prepare(extract_job, "cifar10", [*(overrides or []), *extra], output, cfg, materialise)
+    prepare(extract_job, "cifar10", [*(overrides or []), *extra], output, cfg)
 
 
 def mix_signals(overrides: list[str] = OVERRIDES, output: str = OUTPUT, cfg: str = CFG) -> None:
@@ -49,17 +46,13 @@ def prepare(
     overrides: list[str],
     output: str | None,
     cfg: str | None,
-    materialise: bool = False,
 ) -> None:
     """Run one of the jobs below with its default data set."""
     from sigmapca_cli.cli.job import hydra_flags, run_job
 
     if not any(o.startswith("data=") for o in overrides):
         overrides = [f"data={default}", *overrides]
-    options: dict[str, Any] = {"output": output}
-    if materialise:
-        options["materialise"] = True
-    run_job(update_wrapper(partial(job, **options), job), overrides, hydra_flags(cfg=cfg))
+    run_job(update_wrapper(partial(job, output=output), job), overrides, hydra_flags(cfg=cfg))
 
 
 def data_of(composed: Any) -> Any:
@@ -74,39 +67,37 @@ def data_of(composed: Any) -> Any:
     return typed.data
 
 
-def write(composed: Any, function: Callable[..., Any], output: str | None, **options: Any) -> None:
+def write(composed: Any, output: str | None, holds: str) -> None:
     """Prepare the file, and say how to use it."""
     from pathlib import Path
 
     from sigmapca_cli.cli.outputs import claim
+    from sigmapca_cli.sources.preparing import prepare
 
     data = data_of(composed)
     if output:  # a file of the same options is used as it is, and no other is replaced
         claim(output, reads=[data.path], force=True)
-    path = function(data, Path(output) if output else None, **options)
+    path = prepare(data, Path(output) if output else None, holds)
     print(path)
     print(f"  sigmapca data {path}\n  sigmapca train data=prepared data.path={path}")
 
 
-def extract_job(cfg: Any, output: str | None = None, materialise: bool = False) -> None:
+def extract_job(cfg: Any, output: str | None = None) -> None:
     """What Hydra runs for `extract-patches`."""
     from sigmapca_cli.cli.guard import guarded
-    from sigmapca_cli.sources.preparing import extract_patches
 
-    guarded(lambda c: write(c, extract_patches, output, materialise=materialise), cfg)
+    guarded(lambda c: write(c, output, "pixels"), cfg)
 
 
 def mix_job(cfg: Any, output: str | None = None) -> None:
     """What Hydra runs for `mix-signals`."""
     from sigmapca_cli.cli.guard import guarded
-    from sigmapca_cli.sources.preparing import mix_signals
 
-    guarded(lambda c: write(c, mix_signals, output), cfg)
+    guarded(lambda c: write(c, output, "signals"), cfg)
 
 
 def sample_job(cfg: Any, output: str | None = None) -> None:
     """What Hydra runs for `sample-points`."""
     from sigmapca_cli.cli.guard import guarded
-    from sigmapca_cli.sources.preparing import sample_points
 
-    guarded(lambda c: write(c, sample_points, output), cfg)
+    guarded(lambda c: write(c, output, "made"), cfg)

@@ -32,7 +32,6 @@ from sigmapca_cli.runs.provenance import numba_version, torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
-from sigmapca_cli.solvers.from_sums import refuse_without_rows
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.owners import warn_about
@@ -258,8 +257,7 @@ def choose_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
 
 def check_rows(cfg: Config, source: Source) -> None:
     """Raise InputError if only sums over the rows are known, and the method needs rows."""
-    by_sums = cfg.solver.name == "moments" and getattr(source, "fourth", None) is not None
-    if not source.has_rows and not (by_sums or cfg.model.objective in ("pca_svd", "ppca", "factor_analysis")):
+    if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
         from sigmapca_cli.sources.moments import NO_ROWS
 
         what = f"solver={cfg.solver.name}" if cfg.model.kind != "direct" else f"model={cfg.model.name}"
@@ -274,11 +272,8 @@ def check_size(cfg: Config, source: Source) -> None:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     if isinstance(cfg.k, int):
         check_memory(cfg, source.n, source.p, source.sparse)
-    sums: Any = None if source.has_rows else getattr(source, "fourth", None)
-    cfg.k = sums.k if cfg.k == "auto" and sums is not None else count_for(source, cfg.k)
+    cfg.k = count_for(source, cfg.k)
     axes = source.leading_axes(cfg.k)
     if axes.rank == 0:
         raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
     check_k(cfg.k, source.n, source.p, axes.rank)
-    if sums is not None and cfg.solver.name == "moments" and cfg.model.kind != "direct":
-        refuse_without_rows(cfg.k, cfg.solver.lam, cfg.solver.clip, sums.k)

@@ -10,7 +10,6 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner.contracts import Facts, SolvedMethod, refusal_of_solver
 from sigmapca_cli.runner.start import start_of_solver
-from sigmapca_cli.solvers.from_sums import fit_sums
 from sigmapca_cli.solvers.moments_fit import moments_fit
 from sigmapca_cli.sources.base import Source
 
@@ -34,8 +33,7 @@ class Moments(SolvedMethod):
         init=file starts from the filters of that file, init=orthogonal from a random rotation of the principal axes
         (by seed), any other init from the principal axes.
         """
-        fit = moments_fit if source.has_rows else fit_sums
-        return fit(
+        return moments_fit(
             source,
             cfg.k,
             cfg.solver.lam,

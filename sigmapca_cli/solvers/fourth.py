@@ -67,20 +67,6 @@ class Fourth:
         M = symmetric(tuple(sums), k)
         return cls(C, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C), n)
 
-    @classmethod
-    def of_sums(cls, second: Array, products: Array, sigma: Array, n: int) -> Fourth:
-        """Build from the sums over n rows of z = y/σ: Σzᵀz (k, k), and Σ of `unique_products` in one vector."""
-        k = len(sigma)
-        C = second / n * np.outer(sigma, sigma)
-        M = symmetric((products / n,), k)
-        return cls(C, M * np.outer(pairs(sigma), pairs(sigma)) - gaussian(C), n)
-
-    def leading(self, k: int) -> Fourth:
-        """Return the cumulants of the first k components."""
-        a, b = np.triu_indices(len(self.C))
-        keep = np.flatnonzero((a < k) & (b < k))
-        return Fourth(self.C[:k, :k], self.K[np.ix_(keep, keep)], self.n)
-
     def scaled(self, factor: Array) -> Fourth:
         """Return the cumulants of the components times factors (k,)."""
         two = pairs(factor)

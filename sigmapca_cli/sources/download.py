@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sigmapca_cli.atomic import move_whole, write_failed
 from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.sources.exclusive import made_once
+from sigmapca_cli.sources.build_once import made_once
 
 MIRROR = "SIGMAPCA_MIRROR"
 Progress = Callable[[int, int | None], None]

@@ -10,7 +10,6 @@ Layout (`format = "sigmapca-data"`, `format_version` 1):
     /raw       (n, p)            kind matrix: rows before standardisation
     /mean      (p,)              x = (raw − mean)/scale
     /scale     (p,)
-    /x         (n, p) float32    the standardised rows, when materialised
     /truth/…                     filters, sources, mixing, where they are known
 """
 

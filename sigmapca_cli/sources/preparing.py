@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import logging
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -19,8 +17,8 @@ from sigmapca_cli.atomic import remove_asides, replacing
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.build_once import made_once
 from sigmapca_cli.sources.config import YOUNGER_DATA, DataConfig, kinds_of
-from sigmapca_cli.sources.exclusive import made_once
 from sigmapca_cli.sources.folder import RaggedPatchSource
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.patches import PatchSource
@@ -75,7 +73,7 @@ def _write_common(file: Any, source: Source, cfg: DataConfig, data: NDArray) -> 
         file["truth"].attrs["kind"] = source.truth.kind
 
 
-def _write(file: Any, source: Source, cfg: DataConfig, materialise: bool) -> None:
+def _write(file: Any, source: Source, cfg: DataConfig) -> None:
     if isinstance(source, PatchSource):
         _write_common(file, source, cfg, source.images)
         file["images"] = source.images
@@ -95,66 +93,32 @@ def _write(file: Any, source: Source, cfg: DataConfig, materialise: bool) -> Non
         file.attrs["patch_shape"] = source.patch_shape
     if source.sample_rate is not None:
         file.attrs["sample_rate"] = source.sample_rate
-    if materialise:
-        _write_rows(file, source)
 
 
-def _write_rows(file: Any, source: Source) -> None:
-    """Write the standardised rows, block by block."""
-    size = source.n * source.p * 4
-    logging.getLogger("sigmapca").info("writing %d × %d rows, %.2f GB", source.n, source.p, size / 1e9)
-    free = shutil.disk_usage(Path(file.filename).parent).free
-    if size > free:
-        raise InputError(
-            f"the patch matrix needs {size / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: leave it out"
-        )
-    x = file.create_dataset("x", (source.n, source.p), np.float32)
-    start = 0
-    for block in source.blocks():
-        x[start : start + len(block)] = block
-        start += len(block)
+# What each command writes, and the words for data that hold nothing of it.
+HOLDS = {
+    "pixels": "has no patches",
+    "signals": "holds no signals",
+    "made": "holds no points",
+}
 
 
-def prepare(cfg: DataConfig, out: Path | None = None, materialise: bool = False) -> Path:
+def prepare(cfg: DataConfig, out: Path | None = None, holds: str | None = None) -> Path:
     """Write the data of a `data` group to one file, once for all processes; return the path of the file.
 
     `out` defaults to data/NAME-HASH.h5. An existing file is used if it has the same options. Raise InputError if it
-    has other options: nothing is overwritten.
+    has other options, because nothing is overwritten, and for data that hold something else (a key of `HOLDS`).
     """
+    if holds is not None and cfg.name not in kinds_of(holds):
+        raise InputError(f"data={cfg.name} {HOLDS[holds]}: choose one of {', '.join(kinds_of(holds))}")
     target = Path("data") / default_name(cfg) if out is None else Path(out)
     with made_once(target) as ours:
         if ours:
             source = build(cfg)
             with _written_whole(target) as file:
-                _write(file, source, cfg, materialise)
+                _write(file, source, cfg)
             return target
-    _check_same(target, cfg, materialise)
-    return target
-
-
-def _check_same(target: Path, cfg: DataConfig, materialise: bool) -> None:
     with open_prepared(target) as file:
-        same = json.loads(as_text(file.attrs["options"])) == json.loads(json.dumps(options_of(cfg)))
-        if not same or (materialise and "x" not in file):
+        if json.loads(as_text(file.attrs["options"])) != json.loads(json.dumps(options_of(cfg))):
             raise InputError(f"{target} exists with other options: remove it, or write to another file")
-
-
-def extract_patches(cfg: DataConfig, out: Path | None = None, materialise: bool = False) -> Path:
-    """Write images, patch geometry and standardisation of image data; with `materialise` the patch matrix too."""
-    if cfg.name not in kinds_of("pixels"):
-        raise InputError(f"data={cfg.name} has no patches: choose one of {', '.join(kinds_of('pixels'))}")
-    return prepare(cfg, out, materialise)
-
-
-def mix_signals(cfg: DataConfig, out: Path | None = None) -> Path:
-    """Write mixed signals with their sources, mixing matrix and sample rate."""
-    if cfg.name != "signals":
-        raise InputError(f"data={cfg.name} holds no signals: use data=signals")
-    return prepare(cfg, out)
-
-
-def sample_points(cfg: DataConfig, out: Path | None = None) -> Path:
-    """Write rotated 2-D points, or planted data, with their true directions."""
-    if cfg.name not in kinds_of("made"):
-        raise InputError(f"data={cfg.name} holds no points: choose one of {', '.join(kinds_of('made'))}")
-    return prepare(cfg, out)
+    return target

@@ -34,14 +34,6 @@ def test_train_uses_what_was_extracted(sigmapca, shared_data, tmp_path):
     assert other.returncode == 2 and "add data.images=20" in other.stderr
 
 
-def test_materialise_writes_the_matrix(sigmapca, shared_data, tmp_path):
-    path = shared_data / "cifar-10-batches-bin"
-    result = sigmapca("extract-patches", f"data.path={path}", "data.images=3", "-o", "c.h5", "--materialise")
-    assert result.returncode == 0, result.stderr
-    with h5py.File(tmp_path / "c.h5") as file:
-        assert file["x"].shape == (3 * 1024, 363)
-
-
 def test_bare_extraction_without_network_names_two_ways_on(sigmapca, tmp_path):
     result = sigmapca("extract-patches", "--offline")
     assert result.returncode == 2 and len(result.stderr.strip().splitlines()) == 1

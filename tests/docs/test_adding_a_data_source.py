@@ -13,7 +13,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.sources import config
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.preparing import sample_points
+from sigmapca_cli.sources.preparing import prepare
 
 BLOCKS = blocks_of("adding-a-data-source.md")
 MODULE, ROW, SETTINGS, TEST = BLOCKS
@@ -71,7 +71,7 @@ def test_its_hash_names_the_data(added):
 def test_it_is_prepared_completed_and_refused_as_others_are(added, tmp_path):
     from sigmapca_cli.cli.completion import overrides
 
-    prepared = sample_points(DataConfig(**{**added, "n": 200}), tmp_path / "bars.h5")
+    prepared = prepare(DataConfig(**{**added, "n": 200}), tmp_path / "bars.h5")
     again = sources.build(DataConfig(name="prepared", path=str(prepared)))
     assert again.hash and again.truth.sources.shape == (200, 16)
     assert ("data=bars", "") in list(overrides("data=b"))

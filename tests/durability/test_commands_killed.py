@@ -37,7 +37,7 @@ FILES = {"train-images-idx3-ubyte.gz": 200_000, "train-labels-idx1-ubyte.gz": 70
 # The lines that write: a draw from all lines of a command would seldom find one.
 WRITING = (
     "sigmapca_cli/atomic.py", "sigmapca_cli/export.py", "sigmapca_cli/cli/outputs.py", "sigmapca_cli/figures/save.py",
-    "sigmapca_cli/sources/download.py", "sigmapca_cli/sources/exclusive.py", "sigmapca_cli/sources/preparing.py",
+    "sigmapca_cli/sources/download.py", "sigmapca_cli/sources/build_once.py", "sigmapca_cli/sources/preparing.py",
     "sigmapca_cli/runs/",
 )  # fmt: skip
 ANY = ("sigmapca_cli/",)

@@ -17,7 +17,7 @@ from run_data import datasets
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.sources.exclusive import made_once
+from sigmapca_cli.sources.build_once import made_once
 
 UNSHARE = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LEASE = "2"
@@ -185,7 +185,7 @@ def test_a_legacy_owner_file_is_no_reason_to_write_twice(tmp_path: Path) -> None
 MAKE = """
 import sys, time
 from pathlib import Path
-from sigmapca_cli.sources.exclusive import made_once
+from sigmapca_cli.sources.build_once import made_once
 with made_once(Path(sys.argv[1])) as ours:
     print(ours, flush=True)
     time.sleep(60)

@@ -222,9 +222,9 @@ def test_a_prepared_file_with_an_impossible_geometry(tmp_path, attribute, value)
     import h5py
 
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.preparing import extract_patches
+    from sigmapca_cli.sources.preparing import prepare
 
-    path = extract_patches(DataConfig(name="natural", patch=5, stride=40), tmp_path / "p.h5")
+    path = prepare(DataConfig(name="natural", patch=5, stride=40), tmp_path / "p.h5")
     with h5py.File(path, "r+") as file:
         file.attrs[attribute] = value
     refused("prepared", path, path.read_bytes())

@@ -126,9 +126,9 @@ def written(make: Callable[[Path], Path]) -> bytes:
 def prepared() -> bytes:
     """A file of `sample-points`."""
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.preparing import sample_points
+    from sigmapca_cli.sources.preparing import prepare
 
-    return written(lambda folder: sample_points(DataConfig(name="points", n=20), folder / "points.h5"))
+    return written(lambda folder: prepare(DataConfig(name="points", n=20), folder / "points.h5"))
 
 
 @cache

@@ -25,7 +25,7 @@ def parts(tmp_path_factory):
     for i, (start, stop) in enumerate([(0, 2), (2, 4000), (4000, 5000)]):
         text = (folder / "all.csv").read_text().splitlines()
         (folder / f"rows-{i}.csv").write_text("\n".join([text[0], *text[1 + start : 1 + stop]]) + "\n")
-        partial(str(folder / f"rows-{i}.csv"), [], output=str(folder / f"part-{i}.h5"), axes=None, k=None)
+        partial(str(folder / f"rows-{i}.csv"), [], output=str(folder / f"part-{i}.h5"))
     return folder
 
 
@@ -100,6 +100,7 @@ def cut(file):
         (cut, "damaged"),
         (lambda file: file.attrs.update(format_version=9), "upgrade"),
         (lambda file: file.attrs.update(format="other"), "not written by sigmapca partial"),
+        (lambda file: file.create_group("fourth"), "fourth moments, which are no longer read"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(parts, tmp_path, change, words):
@@ -112,14 +113,12 @@ def test_a_part_given_twice_and_sums_taken_for_rows_are_refused(parts, tmp_path)
     with pytest.raises(InputError, match="the same rows"):
         build(DataConfig(name="moments", path=[part, part]))
     with pytest.raises(InputError, match="use data=moments"):
-        partial(part, [], output=str(tmp_path / "again.h5"), axes=None, k=None)
+        partial(part, [], output=str(tmp_path / "again.h5"))
     with pytest.raises(InputError, match=r"data\.standardise"):
         partial(
             str(parts / "rows-1.csv"),
             ["data.standardise=feature"],
             output=str(tmp_path / "x.h5"),
-            axes=None,
-            k=1,
         )
     with pytest.raises(InputError, match=r"data\.half"):
         sums(parts, half="even")

@@ -17,7 +17,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources import build
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.prepared import is_prepared
-from sigmapca_cli.sources.preparing import extract_patches, mix_signals, prepare, sample_points
+from sigmapca_cli.sources.preparing import prepare
 
 
 def reopened(path, **options):
@@ -34,7 +34,7 @@ def same(a, b):
 
 def test_patches_come_back(tmp_path):
     cfg = DataConfig(images=6, patch=7, stride=2, epsilon=1e-3)
-    path = extract_patches(cfg, tmp_path / "p.h5", materialise=True)
+    path = prepare(cfg, tmp_path / "p.h5", "pixels")
     source = build(cfg)
     same(reopened(path), source)
     same(build(DataConfig(name="array", path=str(path))), source)
@@ -43,7 +43,6 @@ def test_patches_come_back(tmp_path):
         assert file.attrs["format"] == "sigmapca-data" and file.attrs["source"] == "data=natural"
         assert tuple(file.attrs["patch_shape"]) == (7, 7, 3)
         assert json.loads(file.attrs["options"])["epsilon"] == 1e-3
-        np.testing.assert_array_equal(file["x"][...], np.concatenate(list(source.blocks())))
         np.testing.assert_allclose(file["mean"], source.mean)
 
 
@@ -53,14 +52,14 @@ def test_images_of_different_sizes_come_back(tmp_path):
         Image.fromarray(pixels).save(tmp_path / f"{i}.png")
     for half in ("all", "even"):
         cfg = DataConfig(name="images", path=str(tmp_path), patch=5, half=half)
-        path = extract_patches(DataConfig(name="images", path=str(tmp_path), patch=5), tmp_path / "r.h5")
+        path = prepare(DataConfig(name="images", path=str(tmp_path), patch=5), tmp_path / "r.h5")
         same(reopened(path, half=half), build(cfg))
 
 
 @pytest.mark.parametrize("variant", ["two_same_variance", "non_orthogonal"])
 def test_signals_come_back_with_their_truth(tmp_path, variant):
     cfg = DataConfig(name="signals", variant=variant, standardise="none", noise=0.2)
-    path = mix_signals(cfg, tmp_path / "s.h5")
+    path = prepare(cfg, tmp_path / "s.h5")
     again, source = reopened(path), build(cfg)
     same(again, source)
     assert again.truth.kind == source.truth.kind
@@ -70,15 +69,14 @@ def test_signals_come_back_with_their_truth(tmp_path, variant):
 
 def test_points_come_back(tmp_path):
     cfg = DataConfig(name="points", distribution="laplace", standardise="none")
-    same(reopened(sample_points(cfg, tmp_path / "p.h5")), build(cfg))
+    same(reopened(prepare(cfg, tmp_path / "p.h5")), build(cfg))
 
 
 def test_the_wrong_kind_of_data_is_refused(tmp_path):
-    for function in (extract_patches, mix_signals):
-        with pytest.raises(InputError, match=r"data=points (has no patches|holds no signals)"):
-            function(DataConfig(name="points"), tmp_path / "x.h5")
-    with pytest.raises(InputError, match="holds no points"):
-        sample_points(DataConfig(), tmp_path / "x.h5")
+    for name, holds in (("points", "pixels"), ("points", "signals"), ("natural", "made")):
+        with pytest.raises(InputError, match=f"data={name} .*: choose one of"):
+            prepare(DataConfig(name=name), tmp_path / "x.h5", holds)
+    assert not list(tmp_path.iterdir())
 
 
 def test_equal_options_share_one_file_and_others_do_not_overwrite(tmp_path, monkeypatch):
@@ -90,8 +88,6 @@ def test_equal_options_share_one_file_and_others_do_not_overwrite(tmp_path, monk
     assert prepare(DataConfig(name="points", seed=1)) != path
     with pytest.raises(InputError, match="exists with other options"):
         prepare(DataConfig(name="points", seed=1), path)
-    with pytest.raises(InputError, match="exists with other options"):
-        prepare(cfg, path, materialise=True)
 
 
 def test_damage_is_found(tmp_path):
@@ -134,7 +130,7 @@ def test_many_processes_prepare_once(tmp_path):
 HANG = """
 import sys, time
 from pathlib import Path
-from sigmapca_cli.sources.exclusive import made_once
+from sigmapca_cli.sources.build_once import made_once
 from sigmapca_cli.sources.preparing import _written_whole
 target = Path(sys.argv[1])
 with made_once(target) as ours, _written_whole(target) as file:
