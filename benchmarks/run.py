@@ -45,27 +45,20 @@ def trainer(*overrides: str):
 def step() -> Row:
     """One training step, everything included, against NumPy's four matrix products alone and an eager autograd loop.
 
-    Components are rows, W (k, p), or columns, W (p, k): the base is the layout whose products are faster here. A step
-    of NumPy and one of compiled loops, each with the rows that it trains on, and on one batch again and again (`same
-    rows`), which stays in the cache as the operands of the bare products do.
+    Components are rows, W (k, p), or columns, W (p, k): the base is the layout whose products are faster here. The step
+    with the rows that it trains on, and on one batch again and again (`same rows`), which stays in the cache as the
+    operands of the bare products do.
     """
     import torch
 
     from sigmapca_cli.processes import blas
-    from sigmapca_cli.training.compiled_step import is_installed
 
     torch.set_num_threads(1)
-    backends = ("numpy", "numba") if is_installed() else ("numpy",)
     with blas(1), contextlib.ExitStack() as stack:
-        steps, batches, (b, p, k) = {}, None, (0, 0, 0)
-        for backend in backends:
-            ours = trainer("model=nlpca")
-            ours.backend = backend
-            b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
-            whole, batches = stepping(ours, stack)
-            again = trainer("model=nlpca")
-            again.backend = backend
-            steps |= {backend: whole, f"{backend}, same rows": stepping(again, stack, same=True)[0]}
+        ours = trainer("model=nlpca")
+        b, (p, k) = ours.cfg.batch_size, ours.state["W"].shape
+        whole, batches = stepping(ours, stack)
+        steps = {"step": whole, "step, same rows": stepping(trainer("model=nlpca"), stack, same=True)[0]}
         eager = eager_step(p, k)
 
         def autograd() -> None:
@@ -78,7 +71,7 @@ def step() -> Row:
     least = {name: min(values) for name, values in found.items()}  # little disturbed by other programs
     best = min(("rows", "columns"), key=least.__getitem__)
     over: Row = {"least": {name: round(value / STEPS * 1e6, 1) for name, value in least.items()}}
-    for top, bottom in (*((name, best) for name in steps), *(("eager", name) for name in backends)):
+    for top, bottom in (*((name, best) for name in steps), ("eager", "step")):
         over[f"{top}/{bottom}"] = round(ratio(found, top, bottom), 2)
         over[f"{top}/{bottom}, least"] = round(least[top] / least[bottom], 2)
     return row("one step of nlpca, µs", found, STEPS * 1e-6, **over)

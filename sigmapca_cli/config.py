@@ -90,7 +90,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "init": ("pca", "orthogonal", "moments", "file"),
     "dtype": ("float32", "float64"),
     "precision": ("highest", "high", "medium"),
-    "backend": ("auto", "numpy", "numba"),
     "keep": ("last", "best_loss"),
     "stop": ("never", "tol"),
     "log_format": ("auto", "bar", "plain"),
@@ -117,7 +116,6 @@ class Config:
     precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
     threads: int | None = None  # of products; default: what suits the size of the problem
-    backend: str = "auto"  # of the main method's steps on a CPU: numpy, numba, or auto (numba in long runs)
     log_every: int = 50  # steps between two stored values
     keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
     rescale: bool = (

@@ -14,7 +14,6 @@ VOLATILE = (
     "log_every",
     "threads",
     "device",
-    "backend",
     "objective",
     "tracker",
     "tags",
@@ -47,7 +46,7 @@ AS_BEFORE: dict[str, tuple[Any, Any]] = {"data.standardise": (None, "feature"), 
 BY_THE_DATA = ("data.recognise",)
 """Keys that the hash of the data stands for; older configurations do not have them."""
 
-COMPUTING = ("threads", "device", "backend")
+COMPUTING = ("threads", "device")
 """The volatile keys that say how a run is computed: they may change the last bits of its sums."""
 
 PER_RUN = tuple(key for key in VOLATILE if key not in (*COMPUTING, "recipe"))

@@ -20,8 +20,6 @@ ENVIRONMENT = (
     "hostname",
     "device",
     "threads",
-    "backend",
-    "numba_version",
     "data_hash",
 )
 
@@ -40,6 +38,7 @@ def rerun(
     """Train again in a new folder with the stored configuration, seed and number of threads; compare bit for bit."""
     from sigmapca_cli.cli.stored import stored_job
     from sigmapca_cli.errors import RunFailed
+    from sigmapca_cli.gone_keys import replaced
     from sigmapca_cli.runs.find import resolve
     from sigmapca_cli.runs.read import Run
 
@@ -56,8 +55,8 @@ def rerun(
         job.cfg.threads = int(before.attrs.get("threads") or 0) or None
     if "device" not in given and before.attrs.get("device"):
         job.cfg.device = str(before.attrs["device"])
-    if "backend" not in given:
-        job.cfg.backend = backend_before(before)
+    for line in replaced(before.config, before.attrs):
+        print(line)
     from sigmapca_cli.runner.run import run as train
 
     after = Run.open(train(job))
@@ -71,19 +70,6 @@ def rerun(
     for line in changed_environment(before, after):
         print(f"  {line}")
     raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
-
-
-def backend_before(before: "Run") -> str:
-    """Return the backend of a run; older ones know NumPy alone. Warn if it was numba, which is missing here."""
-    from sigmapca_cli.training.compiled_step import is_installed
-
-    backend = str(before.attrs.get("backend") or "numpy")
-    if backend == "numba" and not is_installed():
-        print(
-            "the run stepped with numba, which is not installed here: NumPy does, and the last bits may differ"
-        )
-        return "numpy"
-    return backend
 
 
 def differences(one: Path, other: Path) -> list[str]:

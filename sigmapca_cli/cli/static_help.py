@@ -19,7 +19,6 @@ KNOBS = (
     "init",
     "device",
     "threads",
-    "backend",
     "if_exists",
     "objective",
     "tracker",

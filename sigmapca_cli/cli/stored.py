@@ -24,6 +24,7 @@ def stored_job(run: "Run", changes: list[str]) -> "Job":
     from omegaconf.errors import OmegaConfBaseException
 
     from sigmapca_cli.config import Config
+    from sigmapca_cli.gone_keys import without_gone
     from sigmapca_cli.identity_keys import VOLATILE
     from sigmapca_cli.job import Job
     from sigmapca_cli.sources.config import as_stored
@@ -38,7 +39,7 @@ def stored_job(run: "Run", changes: list[str]) -> "Job":
             )
     moved = [change.partition("=")[2] for change in changes if change.startswith(f"{MOVED}=")]
     changes = [change for change in changes if not change.startswith(f"{MOVED}=")]
-    kept = {**run.config, "data": as_stored(run.config.get("data", {}))}
+    kept = {**without_gone(run.config), "data": as_stored(run.config.get("data", {}))}
     try:
         composed: Any = OmegaConf.merge(
             OmegaConf.structured(Config), OmegaConf.create(kept), OmegaConf.from_dotlist(changes)

@@ -35,7 +35,6 @@ PLACE = (
     "detach=",
     "threads=",
     "device=",
-    "backend=",
     "tracker=",
     "tags=",
     "note=",

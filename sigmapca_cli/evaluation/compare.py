@@ -14,6 +14,7 @@ from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement_matrix
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.stability import Stability, stability
+from sigmapca_cli.gone_keys import without_gone
 from sigmapca_cli.identity_keys import COMPARED_APART
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
@@ -74,7 +75,7 @@ def compare(runs: Sequence[Any]) -> Comparison:
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the settings, by dotted name, that differ between the configurations; "–" for a missing setting."""
-    flat = [flattened(config) for config in configs]
+    flat = [flattened(without_gone(config)) for config in configs]
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
     return {name: row for name, row in values.items() if len(set(row)) > 1}

@@ -10,10 +10,8 @@ from __future__ import annotations
 import concurrent.futures.thread  # noqa: F401  torch must not be the first to import it while a process ends
 import contextlib
 import importlib
-import logging
 import sys
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from sigmapca_cli.config import Config
@@ -24,11 +22,6 @@ from sigmapca_cli.runner.contracts import Method, SolvedMethod
 from sigmapca_cli.runner.footprint import forecast_of
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.training.batches import batches_per_epoch
-from sigmapca_cli.training.compiled_step import is_installed, is_worth_loading
-from sigmapca_cli.training.length import stages
-
-log = logging.getLogger("sigmapca")
 
 SMALL = 1_000_000_000  # entries of a matrix whose covariance takes about a second
 
@@ -116,35 +109,6 @@ def threads_of(cfg: Config, method: Method, source: Source, before: int) -> int:
     # Gathering the rows of many features takes as long as a product of them: it needs a core of its own, or the threads
     # of each product wait for it, many times over.
     return threads if source.p <= WIDE else max(1, threads - 1)
-
-
-def backend_of(cfg: Config, device: Any, source: Source, before: Mapping[str, Any] | None) -> str:
-    """Return what makes the steps: numpy or numba for the main method on a CPU, "" for all else.
-
-    `before`: the attributes of the run that is resumed, None for a new one. It goes on with the backend that it began
-    with, as the last bits depend on it. Raise InputError if numba is asked for and cannot be had.
-    """
-    if not fast_path_applies(cfg) or str(device) != "cpu" or distributed_env() is not None:
-        if cfg.backend == "numba" and before is None:
-            raise InputError(
-                f"backend=numba: makes the steps of the main loss with a tanh in one process on a CPU, not those of "
-                f"this run (model={cfg.model.name}, device={device}); leave backend out"
-            )
-        return ""
-    kind = cfg.backend
-    if kind == "auto" and before:
-        kind = str(before.get("backend") or "numpy")
-    if kind == "numba" and not is_installed():
-        if before is None:
-            raise InputError("backend=numba: numba is not installed; pip install numba, or leave backend out")
-        log.warning(
-            "began with numba, which is not installed here; NumPy goes on, and the last bits may differ"
-        )
-        return "numpy"
-    if kind == "auto":
-        steps = stages(cfg, batches_per_epoch(source.n, cfg.batch_size))[0]
-        return "numba" if is_installed() and is_worth_loading(steps, source.p, cfg.k) else "numpy"
-    return kind
 
 
 def check_objective(cfg: Config, source: Source) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
+from sigmapca_cli.gone_keys import replaced
 from sigmapca_cli.job import Job
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
@@ -22,13 +23,13 @@ from sigmapca_cli.runner.contracts import Facts
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.following import followed
 from sigmapca_cli.runner.footprint import check_memory, heavy_steps
-from sigmapca_cli.runner.open_run import OpenRun, active_run, backend_facts, train_log
+from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
 from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.provenance import numba_version, torch_version
+from sigmapca_cli.runs.provenance import torch_version
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
@@ -76,17 +77,16 @@ def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
             say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
         before = attributes_before(folder) if saved else None
         threads = choose.threads_of(cfg, method, source, int((before or {}).get("threads") or 0))
-        backend = choose.backend_of(cfg, device, source, before)
         prepare_torch(cfg, threads)
         with (
             train_log(folder),
             followed(job, folder, saved.step if saved else None) as attach,
-            writer_of(job, source, folder, device, threads, backend, saved) as writer,
+            writer_of(job, source, folder, device, threads, saved) as writer,
         ):
             attach(writer)
             log_start(folder, source, cfg)
             save_hydra(folder, job.yaml, job.overrides)
-            yield OpenRun(job, method, source, folder, device, threads, backend, saved, writer)
+            yield OpenRun(job, method, source, folder, device, threads, saved, writer)
 
 
 def prepare_torch(cfg: Config, threads: int) -> None:
@@ -104,7 +104,6 @@ def writer_of(
     folder: Path,
     device: Any,
     threads: int,
-    backend: str,
     saved: checkpoints.Saved | None,
 ) -> RunWriter:
     """Return the writer of `run.h5`, with everything that identifies the run."""
@@ -124,7 +123,6 @@ def writer_of(
             "p": source.p,
             "k": job.cfg.k,
             "a": str(job.cfg.a),
-            **backend_facts(backend),
             **source.facts,
             **({"tags": ",".join(job.cfg.tags)} if job.cfg.tags else {}),
             **({"note": job.cfg.note} if job.cfg.note else {}),
@@ -150,13 +148,18 @@ def log_start(folder: Path, source: Source, cfg: Config) -> None:
 def attributes_before(folder: Path) -> dict[str, Any]:
     """Return the attributes of a run that is to be resumed, {} if its file is damaged.
 
-    Floating-point sums depend on its threads and its backend. Warn if a library has changed version since.
+    Floating-point sums depend on its threads. Warn if a library has changed version since. Raise InputError if what
+    made its steps is gone.
     """
     try:
-        before = Run.open(folder).attrs
+        run = Run.open(folder)
+        before = run.attrs
     except InputError:
         return {}
-    versions = [("torch", torch_version()), ("numpy", np.__version__), ("numba", numba_version())]
+    if gone := replaced(run.config, before):
+        name = shortened(folder)
+        raise InputError(f"{name}: {gone[0]}; it cannot go on: start it again with sigmapca rerun {name}")
+    versions = [("torch", torch_version()), ("numpy", np.__version__)]
     for name, version in versions:
         earlier_version = before.get(f"{name}_version") or version
         if version and earlier_version != version:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,11 +15,9 @@ from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.job import Job
 from sigmapca_cli.runner.checkpoints import Saved
 from sigmapca_cli.runner.contracts import Method
-from sigmapca_cli.runs.provenance import numba_version
 from sigmapca_cli.runs.sidecars import LogFile
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.training.compiled_step import load
 
 log = logging.getLogger("sigmapca")
 
@@ -31,10 +28,7 @@ None means to all of them."""
 
 @dataclass
 class OpenRun:
-    """A run that has begun. `saved`: the checkpoint that it goes on from, None for a new run.
-
-    `backend`: what makes its steps, if they are those of the main method on a CPU: numpy or numba; else "".
-    """
+    """A run that has begun. `saved`: the checkpoint that it goes on from, None for a new run."""
 
     job: Job
     method: Method
@@ -42,34 +36,8 @@ class OpenRun:
     folder: Path
     device: Any
     threads: int
-    backend: str
     saved: Saved | None
     writer: RunWriter
-
-    def start_loading(self) -> None:
-        """Load numba in a thread, if it makes the steps."""
-        if self.backend == "numba":
-            cfg = self.job.cfg
-            # Not a daemon: a process that ends while a library is being loaded would crash.
-            threading.Thread(target=load, args=(cfg.dtype, cfg.optimizer.name), name="load numba").start()
-
-    def loaded_backend(self) -> str:
-        """Return the backend, once it is loaded. If numba cannot compile here, NumPy makes the steps, and is stored."""
-        cfg = self.job.cfg
-        if self.backend == "numba":
-            if load(cfg.dtype, cfg.optimizer.name) is not None:
-                log.info("numba makes the steps")
-            else:
-                self.backend = "numpy"
-                self.writer.attrs |= backend_facts(self.backend)
-        return self.backend
-
-
-def backend_facts(backend: str) -> dict[str, str]:
-    """Return the attributes of run.h5 that say what made the steps: the last bits depend on it."""
-    if not backend:
-        return {}
-    return {"backend": backend, "numba_version": numba_version() if backend == "numba" else ""}
 
 
 @contextlib.contextmanager

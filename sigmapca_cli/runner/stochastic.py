@@ -99,9 +99,7 @@ class TrainedRun:
     def begin(cls, opened: OpenRun, trainer: Trainer | None = None) -> TrainedRun:
         """Make the trainer of an open run, or take the one given, and put it where its checkpoint left off."""
         cfg, source = opened.job.cfg, opened.source
-        opened.start_loading()  # while the start is computed
         trainer = trainer or make_trainer(cfg, opened.method, source, opened.device)
-        trainer.backend = opened.loaded_backend()
         if opened.saved is not None:
             checkpoints.restore(trainer, opened.saved)
             trainer.done = opened.saved.trained

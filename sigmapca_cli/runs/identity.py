@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sigmapca_cli.gone_keys import GONE
 from sigmapca_cli.identity_keys import AS_BEFORE, BY_THE_DATA, VOLATILE, YOUNGER
 from sigmapca_cli.runs.find import UNREADABLE, RunSummary, summarise_folder
 from sigmapca_cli.runs.folders import FOLDER_NAME, age_key, run_folders
@@ -15,9 +16,9 @@ def config_hash(config: Mapping[str, Any], volatile: Collection[str] | None = No
     """SHA-256 (hex) of a resolved configuration in canonical JSON, without its volatile keys.
 
     Volatile keys say where and how a run is computed, not what; one with dots is nested. Keys that came later
-    (YOUNGER) do not count at their defaults, and a value that stands for an older one counts as that. The order of
-    keys does not count, and lists and tuples are the same; 1 and 1.0 differ, as the typed schema makes one of them
-    out of either. None takes the list that stands beside the schema.
+    (YOUNGER) do not count at their defaults, keys that are GONE do not count at all, and a value that stands for an
+    older one counts as that. The order of keys does not count, and lists and tuples are the same; 1 and 1.0 differ, as
+    the typed schema makes one of them out of either. None takes the list that stands beside the schema.
     """
     text = json.dumps(
         _without(config, (*VOLATILE, *BY_THE_DATA) if volatile is None else volatile, ""),
@@ -34,7 +35,7 @@ def _without(value: Any, volatile: Collection[str], prefix: str) -> Any:
         return {
             str(key): _without(_as_before(f"{prefix}{key}", item), volatile, f"{prefix}{key}.")
             for key, item in value.items()
-            if f"{prefix}{key}" not in volatile and not _as_without(f"{prefix}{key}", item)
+            if f"{prefix}{key}" not in (*GONE, *volatile) and not _as_without(f"{prefix}{key}", item)
         }
     if isinstance(value, list | tuple):
         return [_without(item, (), "") for item in value]

@@ -75,11 +75,6 @@ def torch_version() -> str:
     return installed_version("torch")
 
 
-def numba_version() -> str:
-    """Return the version of numba, "" where it is not installed; it is not imported."""
-    return installed_version("numba")
-
-
 def installed_version(package: str) -> str:
     """Return the version of an installed package, "" if there is none."""
     try:

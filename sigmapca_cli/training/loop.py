@@ -52,8 +52,6 @@ def train(
             least = min(run.step for run in waiting)
             until = min((run.step for run in waiting if run.step > least), default=waiting[0].ends[-1])
             alike = [run for run in waiting if run.step == least]
-            # Resumed runs may have begun with different backends: each keeps its own, so these step apart.
-            alike = [run for run in alike if run.backend == alike[0].backend]
             train_group(alike, until, hooks, step_of)
 
 

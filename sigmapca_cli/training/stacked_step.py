@@ -12,7 +12,6 @@ import numpy as np
 from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
 from sigmapca_cli.training.arrays import Array, detached, is_numpy, stack
-from sigmapca_cli.training.compiled_step import CompiledStep, load
 from sigmapca_cli.training.fused_step import FusedStep
 from sigmapca_cli.training.protocols import Reducer, Step, TrainedMethod
 
@@ -56,12 +55,7 @@ def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer
         state = {name: stack([run.state[name] for run in runs]) for name in state}
         opt_state = {name: stack([run.opt_state[name] for run in runs]) for name in opt_state}
     step: Step
-    kernels = None
-    if first.backend == "numba" and reducer is None:
-        kernels = load(first.cfg.dtype, first.cfg.optimizer.name)
-    if kernels is not None:
-        step = CompiledStep(cfgs, state, opt_state, kernels)
-    elif fast_path_applies(first.cfg):
+    if fast_path_applies(first.cfg):
         step = FusedStep(cfgs, state, opt_state, reducer=reducer)
     else:
         from sigmapca_cli.training.autograd_step import AutogradStep

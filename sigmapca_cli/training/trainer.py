@@ -85,7 +85,6 @@ class Trainer:
     memory: Memory = field(default_factory=Memory)
     losses: list[Any] = field(default_factory=list)
     unit: float = 1.0
-    backend: str = "numpy"  # what makes the steps of the main method on a CPU: numpy, or numba
     assessed: tuple[int, Convergence] | None = None  # the last measurement, and its step
     figures: dict[str, float] = field(default_factory=dict)  # of the last window
     done: bool = False

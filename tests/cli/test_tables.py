@@ -237,7 +237,6 @@ def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, tmp_path
         "data.path=t.csv",
         "k=2",
         "steps=3000000",
-        "backend=numpy",
         "batch_size=8",
         "checkpoint.every_steps=200",
     ]

@@ -106,7 +106,7 @@ def caught(pid: int) -> int:
 )
 @pytest.mark.parametrize(
     "command",
-    [["train", "steps=1000000", "backend=numpy"], ["train", "-m", "seed=0,1", "hydra/launcher=joblib"]],
+    [["train", "steps=1000000"], ["train", "-m", "seed=0,1", "hydra/launcher=joblib"]],
 )
 def test_a_signal_during_start_up_is_75(tmp_path, name, moments, command):
     """At any moment after the first module: while torch, Hydra or the data are loaded."""

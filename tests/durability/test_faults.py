@@ -101,7 +101,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-LONG = ("steps=1000000", "backend=numpy", "checkpoint.every_steps=50", "log_every=1")
+LONG = ("steps=1000000", "checkpoint.every_steps=50", "log_every=1")
 
 
 def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(small_disk):

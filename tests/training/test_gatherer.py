@@ -85,7 +85,7 @@ def children(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_process_ends_with_the_run(tmp_path, number):
-    command = ["train", "data=planted", "data.n=50000", "k=12", "steps=1000000", "threads=1", "backend=numpy"]
+    command = ["train", "data=planted", "data.n=50000", "k=12", "steps=1000000", "threads=1"]
     run = subprocess.Popen(
         [sys.executable, "-m", "sigmapca_cli", *command],
         cwd=tmp_path,
