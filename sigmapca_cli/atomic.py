@@ -2,9 +2,8 @@
 
 import contextlib
 import errno
-import fcntl
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,23 +12,9 @@ from sigmapca_cli.errors import RunFailed
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ASIDE = ".aside"  # the end of the names of unfinished files, which a kill leaves behind
-ABANDONED_AFTER = 60  # seconds
+ABANDONED_AFTER = 24 * 3600  # seconds since an unfinished file was last written to
 # By absolute folder: what raises an error once this process no longer owns the folder (`runs.lock`).
 FENCES: dict[str, Callable[[], None]] = {}
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut; some network file systems do not offer it."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
 
 
 def write_failed(path: Path, error: OSError) -> RunFailed:
@@ -56,36 +41,51 @@ def replacing(path: Path) -> Iterator[Path]:
     An OSError of the block becomes RunFailed in one line that names `path`, and nothing is left aside. What an
     earlier process left that was killed is removed.
     """
-    aside, handle = None, -1
     try:
         remove_abandoned(path)
-        handle, name = tempfile.mkstemp(prefix=_prefix(path.name), suffix=ASIDE, dir=path.parent)
-        aside = Path(name)
-        _lock(handle)
-        yield aside
-        os.fsync(handle)
-        os.fchmod(handle, 0o666 & ~_umask())
-        check_fence(path.parent)
-        os.replace(aside, path)
-    except BaseException as error:
-        if aside is not None:
-            aside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            check_fence(path.parent)  # it may have removed what was aside
-            raise write_failed(path, error) from error
+        with _aside_of(path) as aside:
+            yield aside
+            check_fence(path.parent)
+            move_whole(aside, path)
+    except BrokenPipeError:
         raise
-    finally:
-        if handle >= 0:
-            os.close(handle)
-    sync_folder(path.parent)
+    except OSError as error:
+        check_fence(path.parent)  # a new owner may have removed what was aside
+        raise write_failed(path, error) from error
+
+
+def create_file(path: Path, content: bytes) -> bool:
+    """Create a file with its content in one step; return False when the name was taken. Raises OSError."""
+    with _aside_of(path) as aside:
+        aside.write_bytes(content)
+        _sync(aside)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            # NFS may repeat a request that had succeeded: then the name is already ours.
+            return path.exists() and os.path.samefile(aside, path)
+        except OSError:  # a file system without hard links
+            with contextlib.suppress(FileExistsError), open(path, "xb") as file:
+                file.write(content)
+                return True
+            return False
+    return True
 
 
 def move_whole(path: Path, target: Path) -> None:
     """Force a finished file to disk and move it onto `target`: readers see all or nothing. Raises OSError."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+    _sync(path)
     os.replace(path, target)
-    sync_folder(target.parent)
+    with contextlib.suppress(OSError):  # some network file systems do not offer it
+        _sync(target.parent)  # the rename survives a power cut
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def check_fence(folder: Path) -> None:
@@ -94,54 +94,35 @@ def check_fence(folder: Path) -> None:
         fence()
 
 
-def _prefix(name: str) -> str:
-    return f".{name[:200]}."
-
-
-def _asides(folder: Path, name: str) -> list[Path]:
-    with os.scandir(folder) as entries:
-        found = [e.name for e in entries if e.name.startswith(_prefix(name)) and e.name.endswith(ASIDE)]
-    return [folder / aside for aside in found]
-
-
-def _lock(handle: int) -> bool:
-    """Lock an open file until it is closed or the process ends; False where somebody else holds it."""
+@contextlib.contextmanager
+def _aside_of(path: Path) -> Iterator[Path]:
+    """Yield an empty new file beside `path`, with the permissions of the umask; at the end remove what is left."""
+    aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}{ASIDE}")
+    aside.touch(exist_ok=False)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: nothing is known
-        return False
-    return True
+        yield aside
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+def is_aside(name: str, of: str = "") -> bool:
+    """Return whether a file's name is that of an unfinished file, of one with the name `of` where that is given."""
+    return name.startswith(f".{of[:200]}." if of else ".") and name.endswith(ASIDE)
 
 
 def remove_asides(folder: Path, names: Iterable[str]) -> None:
     """Remove what a killed writer of these files left aside; only for the folder's owner."""
-    for name in names:
-        for aside in _asides(folder, name):
-            aside.unlink(missing_ok=True)
+    names = list(names)
+    for found in os.listdir(folder):
+        if any(is_aside(found, name) for name in names):
+            (folder / found).unlink(missing_ok=True)
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what killed writers of `path` left aside: old files that no process has locked."""
-    for aside in _asides(path.parent, path.name):
-        with contextlib.suppress(OSError):
-            handle = os.open(aside, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                # A young one may belong to a process that is about to lock it.
-                if time.time() - os.fstat(handle).st_mtime > ABANDONED_AFTER and _lock(handle):
-                    aside.unlink()
-            finally:
-                os.close(handle)
-
-
-_UMASK: list[int] = []
-
-
-def _umask() -> int:
-    """Return the process's umask, read once: mkstemp makes private files, but runs are shared within a group."""
-    if not _UMASK:
-        mask = os.umask(0o077)
-        os.umask(mask)
-        _UMASK.append(mask)
-    return _UMASK[0]
+    """Remove what killed writers of `path` left aside: files that have not been written to for long."""
+    for found in os.listdir(path.parent):
+        if is_aside(found, path.name):
+            with contextlib.suppress(OSError):
+                if time.time() - (path.parent / found).lstat().st_mtime > ABANDONED_AFTER:
+                    (path.parent / found).unlink()

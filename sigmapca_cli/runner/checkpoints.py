@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.atomic import check_fence
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs import checkpoint as files
@@ -105,6 +106,7 @@ def restore(trainer: Trainer, saved: Saved) -> None:
 
 def remove(folder: Path) -> None:
     """Remove the checkpoint: a finished run needs none."""
+    check_fence(folder)
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
 
 

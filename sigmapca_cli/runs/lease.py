@@ -1,7 +1,7 @@
 """Signs of life: the owner of a folder touches a file, and others watch it by their own clock.
 
 Clocks of two machines need not agree: the observer asks only whether the file's time *changes* while its own
-monotonic clock runs. One thread touches the files of all folders that this process owns.
+monotonic clock runs.
 """
 
 import contextlib
@@ -19,75 +19,39 @@ BEATS = 6  # touches in the time of a lease
 POLL = 0.25  # seconds between two looks
 log = logging.getLogger("sigmapca")
 
+# Owners that were watched for the time of their lease: a sweep has many folders of one.
+_gone: set[tuple[str, str, str, int, str]] = set()
+# Owners whose watch was announced: who waits for a file to be made watches its maker again and again.
+_announced: set[tuple[str, int]] = set()
+
 
 def beat_file(folder: Path, number: int) -> Path:
     """Return the file that owner `number` touches."""
     return folder / f".beat.{number}"
 
 
-class Heart:
-    """Touches files from a thread of its own, as long as there are any."""
+class Beat(threading.Thread):
+    """Touches a file `BEATS` times in a lease until `stop`. Threads do not survive a fork: a child touches nothing."""
 
-    def __init__(self) -> None:
-        self.files: dict[Path, float] = {}
-        self.guard = threading.Lock()
-        self.wake = threading.Event()
-        self.thread: threading.Thread | None = None
-
-    def start(self, path: Path, lease: float) -> None:
-        """Touch a file until `stop`, `BEATS` times in `lease` seconds."""
-        touch(path)
-        with self.guard:
-            self.files[path] = lease / BEATS
-            if self.thread is None or not self.thread.is_alive():  # none, or one that a fork left behind
-                self.wake = threading.Event()
-                self.thread = threading.Thread(target=self.run, name="lease", daemon=True)
-                self.thread.start()
-        self.wake.set()
-
-    def stop(self, path: Path) -> None:
-        """Touch this file no longer, and remove it."""
-        with self.guard:
-            self.files.pop(path, None)
-            last, thread = not self.files, self.thread
-            if last:
-                self.thread = None
-        if last and thread is not None and thread.is_alive():
-            self.wake.set()
-            thread.join()
-        with contextlib.suppress(OSError):
-            path.unlink()
+    def __init__(self, path: Path, lease: float) -> None:
+        super().__init__(name="lease", daemon=True)
+        self.path, self.pause, self.ended = path, lease / BEATS, threading.Event()
+        with contextlib.suppress(OSError, InputError):  # a disk that refuses ends nothing
+            os.close(open_regular(path, os.O_WRONLY | os.O_CREAT))
+        self.start()
 
     def run(self) -> None:
-        """Touch and wait, until there is no file left."""
+        """Touch and wait. A file that is gone stays away: the folder may be another one by now."""
         while True:
-            with self.guard:
-                files = dict(self.files)
-            if not files:
+            with contextlib.suppress(OSError):
+                os.utime(self.path, follow_symlinks=False)
+            if self.ended.wait(self.pause):
                 return
-            for path in files:
-                touch(path)
-            self.wake.wait(min(files.values()))
-            self.wake.clear()
 
-
-def touch(path: Path) -> None:
-    """Change a file's time, and make it where it is missing; a disk that refuses ends nothing."""
-    with contextlib.suppress(OSError, InputError):
-        handle = open_regular(path, os.O_WRONLY | os.O_CREAT)
-        try:
-            os.utime(handle)
-        finally:
-            os.close(handle)
-
-
-heart = Heart()
-os.register_at_fork(after_in_child=heart.__init__)  # type: ignore[misc]  # a child owns nothing
-
-# Owners that were watched for the time of their lease: a sweep has many folders of one.
-_gone: set[tuple[str, str, str, int, str]] = set()
-# Owners whose watch was announced: who waits for a file to be made watches its maker again and again.
-_announced: set[tuple[str, int]] = set()
+    def stop(self) -> None:
+        """Touch the file no longer."""
+        self.ended.set()
+        self.join()
 
 
 def last_beat(path: Path) -> int | None:

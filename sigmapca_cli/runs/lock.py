@@ -4,54 +4,58 @@ Owners are numbered files `.owner.1`, `.owner.2`, … that are never removed: th
 present owner. A file appears complete and at most once (a hard link of a finished file, which fails when the
 name is taken), and the next number is only created after the present owner was seen to be released or dead,
 or has given no sign of life for the time of its lease (`lease`). So of any number of processes that race for a folder
-exactly one wins. Taking over by renaming or deleting a lock had two winners in some races.
+exactly one wins. It needs no operation that network file systems lack: a takeover by exchanging or renaming a lock
+does, or has two winners in some races.
 
-The number is a fence as well. A process that was stopped for longer than its lease may wake up and go on writing. So
-every file of an owned folder is written aside; then the owner looks whether its number is still the highest; then it
-renames. Who takes over creates the next number first and removes all unfinished files next: a rename of the former
-owner comes before that, or finds its file gone, or is not tried.
+The number is a fence as well. A process that was stopped for longer than its lease may wake up and go on writing, and
+a folder may be replaced by another one of its name. So every file of an owned folder is written aside; then the owner
+looks whether its own mark is there and the highest; then it renames. Who takes over creates the next number first and
+removes all unfinished files next: a rename of the former owner comes before that, or finds its file gone, or is not
+tried.
 """
 
 import contextlib
-import json
 import os
 import re
-import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
-from sigmapca_cli.atomic import ABANDONED_AFTER, ASIDE, FENCES, replace_file, write_failed
+from sigmapca_cli.atomic import FENCES, create_file, is_aside, remove_abandoned, replace_file, write_failed
 from sigmapca_cli.errors import InputError, RunFailed, Stopped
-from sigmapca_cli.runs.lease import beat_file, heart, is_gone, looks_gone
+from sigmapca_cli.runs.lease import Beat, beat_file, is_gone, looks_gone
 from sigmapca_cli.runs.owner import Owner, myself, owner_from
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 
 class InUse(Stopped):
-    """Another process owns the run folder, or has taken it over: exit status 75, try again later."""
+    """Another process owns the run folder or has taken it over (exit status 75), or the folder is gone (1)."""
 
 
-NAME = re.compile(r"\.owner\.(\d+)$")
-UNFINISHED = ".owner-"
+OWNER = ".owner"
+NAME = re.compile(rf"{re.escape(OWNER)}\.(\d+)$")
+
+
+def owner_file(folder: Path, number: int) -> Path:
+    """Return the mark of owner `number`."""
+    return folder / f"{OWNER}.{number}"
 
 
 def owner_number(folder: Path) -> int:
     """Return the highest owner number in the folder, 0 when it never had an owner."""
-    matches = (NAME.match(entry.name) for entry in os.scandir(folder))
+    matches = (NAME.match(name) for name in os.listdir(folder))
     return max((int(match.group(1)) for match in matches if match), default=0)
 
 
 def read_owner(folder: str | os.PathLike[str]) -> Owner | None:
     """Return the present or last owner of a run folder, None when it never had one."""
-    folder = Path(folder)
-    number = owner_number(folder)
-    if number == 0:
-        return None
-    path = folder / f".owner.{number}"
+    number = owner_number(Path(folder))
+    return _owner_at(owner_file(Path(folder), number)) if number else None
+
+
+def _owner_at(path: Path) -> Owner:
     try:
-        return owner_from(json.loads(read_bytes(path, NOTE_LIMIT)))
-    except (ValueError, TypeError, RecursionError) as error:
+        return owner_from(read_bytes(path, NOTE_LIMIT))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: damaged lock file; remove it if no process uses the folder") from error
 
 
@@ -75,49 +79,87 @@ class FolderLock:
     lives, `acquire` waits for that lease to run out or be renewed.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], claim: bool = False) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.path: Path | None = None
         self.number = 0
-        self.owner = myself(claim)
+        self.owner = myself()
+        self.beat: Beat | None = None
+
+    @property
+    def key(self) -> str:
+        """The folder under the name by which `FENCES` and `_reserved` know it."""
+        return os.path.abspath(self.folder)
 
     def acquire(self) -> "FolderLock":
         """Own the folder from now on."""
+        if self._had_reserved():
+            return self
         number = owner_number(self.folder)
-        present = read_owner(self.folder) if number else None
-        if present is not None:
-            gone = present.gives_way_to(self.owner)
-            if not (is_gone(self.folder, number, present) if gone is None else gone):
-                raise self._refusal(present)
-        self.number = number + 1
-        path = self.folder / f".owner.{self.number}"
-        if not _create_whole(path, self.owner.to_json()):
+        present = _owner_at(owner_file(self.folder, number)) if number else None
+        if present is not None and not self._may_follow(present, number):
+            raise self._refusal(present)
+        try:
+            created = create_file(owner_file(self.folder, number + 1), self.owner.to_json().encode())
+        except OSError as error:
+            raise write_failed(owner_file(self.folder, number + 1), error) from error
+        if not created:
             raise self._refusal(read_owner(self.folder) or self.owner)
-        self.path = path
-        if self.owner.claim:
-            return self  # for a moment: the lease is long enough without a sign of life
-        heart.start(beat_file(self.folder, self.number), self.owner.lease)
-        _remove_abandoned(self.folder)
-        if present is not None and not present.released and not present.claim:
+        self.number = number + 1
+        self.beat = Beat(beat_file(self.folder, self.number), self.owner.lease)
+        remove_abandoned(self.folder / OWNER)
+        if present is not None and not present.released:
             self._fence_off()
-        FENCES[os.path.abspath(self.folder)] = self.check
+        FENCES[self.key] = self.check
         return self
+
+    def reserve(self) -> None:
+        """Keep what was acquired for the next FolderLock of this process and this folder."""
+        _reserved[self.key] = self
+
+    def _had_reserved(self) -> bool:
+        """Take what this process has reserved, if the folder is still the same."""
+        earlier = _reserved.pop(self.key, None)
+        if earlier is None or earlier.owner.pid != os.getpid():
+            return False
+        try:
+            earlier.check()
+        except InUse:
+            earlier.release()
+            return False
+        self.number, self.owner, self.beat = earlier.number, earlier.owner, earlier.beat
+        FENCES[self.key] = self.check
+        return True
+
+    def _may_follow(self, present: Owner, number: int) -> bool:
+        alive = present.alive()
+        if alive is not None:
+            return not alive
+        if present.restarted_as(self.owner):
+            return True
+        return present.lease > 0 and is_gone(self.folder, number, present)
 
     def _fence_off(self) -> None:
         """Remove what the former owner has not finished, so that it cannot finish it any more."""
-        for entry in os.scandir(self.folder):
+        for name in os.listdir(self.folder):
             # Not those of owners: others who want the folder make them at this moment, and their number is taken.
-            if (
-                entry.name.startswith(".")
-                and entry.name.endswith(ASIDE)
-                and not entry.name.startswith(UNFINISHED)
-            ):
-                Path(entry.path).unlink(missing_ok=True)
+            if is_aside(name) and not is_aside(name, OWNER):
+                (self.folder / name).unlink(missing_ok=True)
         beat_file(self.folder, self.number - 1).unlink(missing_ok=True)
 
     def check(self) -> None:
-        """Raise InUse if another process has taken the folder over since."""
-        if self.path is not None and owner_number(self.folder) > self.number:
+        """Raise InUse if another process has taken the folder over since, or if this is not the folder any more."""
+        try:
+            latest = owner_number(self.folder)
+            ours = latest >= self.number and _owner_at(owner_file(self.folder, self.number)).token
+        except (OSError, InputError):
+            latest, ours = 0, ""
+        if ours != self.owner.token:
+            raise InUse(
+                f"{self.folder}: removed or replaced while its run was going on; nothing was written since: "
+                "run again with another run folder",
+                exit_status=1,
+            )
+        if latest > self.number:
             raise InUse(
                 f"{self.folder}: taken over by {read_owner(self.folder)} while this process gave no sign of life; "
                 "nothing was written since"
@@ -125,67 +167,28 @@ class FolderLock:
 
     def release(self) -> None:
         """Say that the folder is free. The file stays: its number must never be used again."""
-        if self.path is not None:
-            FENCES.pop(os.path.abspath(self.folder), None)
-            if self.path.exists():
-                # A full disk, a lost permission: the folder is free when this process ends.
-                with contextlib.suppress(RunFailed):
-                    replace_file(self.path, replace(self.owner, released=True).to_json().encode())
-            heart.stop(beat_file(self.folder, self.number))
-        self.path = None
+        if self.beat is None or self.owner.pid != os.getpid():  # a forked child owns nothing
+            return
+        FENCES.pop(self.key, None)
+        beat, self.beat = self.beat, None
+        beat.stop()
+        # A full disk, a lost permission: the folder is free when this process ends.
+        with contextlib.suppress(RunFailed, InUse, OSError):
+            mark = owner_file(self.folder, self.number)
+            if _owner_at(mark).token == self.owner.token:
+                replace_file(mark, replace(self.owner, released=True).to_json().encode())
+                beat.path.unlink(missing_ok=True)
 
     def _refusal(self, owner: Owner) -> Stopped:
         if owner.alive() is None and not owner.lease:
-            return InUse(f"{self.folder}: in use by {owner}; if that is gone, remove {self.folder}/.owner.*")
+            return InUse(f"{self.folder}: in use by {owner}; if that is gone, remove {self.folder}/{OWNER}.*")
         return InUse(f"{self.folder}: in use by {owner}; wait for it, or choose another run folder")
 
     def __enter__(self) -> "FolderLock":
-        return self if self.path is not None else self.acquire()
+        return self if self.beat is not None else self.acquire()
 
     def __exit__(self, *_: object) -> None:
         self.release()
 
 
-def _remove_abandoned(folder: Path) -> None:
-    """Remove unfinished owner files whose process was killed; a young one may belong to a process that is alive."""
-    for entry in os.scandir(folder):
-        if entry.name.startswith(UNFINISHED) and entry.name.endswith(ASIDE):
-            with contextlib.suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_AFTER:
-                    os.unlink(entry.path)
-
-
-def _create_whole(path: Path, text: str) -> bool:
-    """Create the file with its content in one step; False when the name was taken."""
-    try:
-        handle, aside = tempfile.mkstemp(prefix=UNFINISHED, suffix=ASIDE, dir=path.parent)
-    except OSError as error:
-        raise write_failed(path, error) from error
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, 0o644)
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            # NFS may repeat a request that had succeeded: then the name is already ours
-            return path.exists() and os.path.samefile(aside, path)
-        except OSError:  # a file system without hard links
-            return _create_exclusive(path, text)
-        return True
-    except OSError as error:
-        raise write_failed(path, error) from error
-    finally:
-        Path(aside).unlink(missing_ok=True)
-
-
-def _create_exclusive(path: Path, text: str) -> bool:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    except FileExistsError:
-        return False
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    return True
+_reserved: dict[str, FolderLock] = {}

@@ -6,16 +6,17 @@ seen only by those of the same start of the same machine and the same PID namesp
 
 import json
 import os
+import secrets
 import socket
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sigmapca_cli.processes import process_start
 
 DEFAULT_LEASE = 60.0  # seconds without a sign of life after which another machine may take a folder over
 LONGEST_LEASE = 600.0  # a folder that claims more is not believed
+NO_LONGER_WRITTEN = ("claim",)  # keys in the owner files of older versions
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Owner:
     slurm_job_id: str = ""
     slurm_restarts: int = 0
     released: bool = False
-    claim: bool = False  # made for `claim_folder`: the same process goes on to own the folder
     space: str = ""  # the namespaces in which pid and started are meant
     lease: float = 0.0  # seconds; 0: of a version that gave no signs of life
+    token: str = ""  # of this hold alone: a copy of the folder has another; "" in older versions
 
     @property
     def process(self) -> tuple[str, str, str, int, str]:
@@ -50,24 +51,13 @@ class Owner:
             return False
         if not self.visible():
             return None
-        if self.boot != boot_id():
-            return False  # the machine was started anew since
-        return process_start(self.pid) == self.started
+        # Another boot: the machine was started anew since.
+        return self.boot == boot_id() and process_start(self.pid) == self.started
 
-    def gives_way_to(self, other: "Owner") -> bool | None:
-        """Return whether `other` may take over: this owner is gone, or an earlier start of the same SLURM job.
-
-        None where only its lease can tell.
-        """
-        if self.claim and self.process == other.process:
-            return True
-        alive = self.alive()
-        if alive is not None:
-            return not alive
+    def restarted_as(self, other: "Owner") -> bool:
+        """Return whether this owner is an earlier start of the same SLURM job as `other`."""
         same_job = bool(self.slurm_job_id) and self.slurm_job_id == other.slurm_job_id
-        if same_job and other.slurm_restarts > self.slurm_restarts:
-            return True
-        return None if self.lease else False
+        return same_job and other.slurm_restarts > self.slurm_restarts
 
     def __str__(self) -> str:
         job = f" (SLURM job {self.slurm_job_id})" if self.slurm_job_id else ""
@@ -78,15 +68,15 @@ class Owner:
         return json.dumps(asdict(self))
 
 
-def owner_from(noted: dict[str, Any]) -> Owner:
-    """Return the owner of a note; raise TypeError where the note is none, or a value has another type than ours."""
-    owner, like = Owner(**noted), Owner("", "", 0, "")
-    for field in fields(Owner):
-        value = getattr(owner, field.name)
-        if type(value) is not type(getattr(like, field.name)) and not (
-            field.name == "lease" and type(value) is int
-        ):
-            raise TypeError(f"{field.name} has another type")
+def owner_from(text: bytes) -> Owner:
+    """Return the owner of a note; raise ValueError or TypeError where it is none, or a value has a type not ours."""
+    noted = json.loads(text)
+    owner = Owner(**{key: value for key, value in noted.items() if key not in NO_LONGER_WRITTEN})
+    like = Owner("", "", 0, "")
+    for each in fields(Owner):
+        value, wanted = getattr(owner, each.name), type(getattr(like, each.name))
+        if type(value) is not wanted and (wanted, type(value)) != (float, int):
+            raise TypeError(f"{each.name} has another type")
     return owner
 
 
@@ -116,8 +106,8 @@ def lease_seconds() -> float:
     return min(max(given, 1.0), LONGEST_LEASE)
 
 
-def myself(claim: bool = False) -> Owner:
-    """Return this process as an owner."""
+def myself() -> Owner:
+    """Return this process as an owner, with a new token."""
     restarts = os.environ.get("SLURM_RESTART_COUNT", "")
     return Owner(
         host=socket.gethostname(),
@@ -126,7 +116,7 @@ def myself(claim: bool = False) -> Owner:
         started=process_start(os.getpid()) or "unknown",
         slurm_job_id=os.environ.get("SLURM_JOB_ID", ""),
         slurm_restarts=int(restarts) if restarts.isdigit() else 0,
-        claim=claim,
         space=pid_space(),
         lease=lease_seconds(),
+        token=secrets.token_hex(8),
     )

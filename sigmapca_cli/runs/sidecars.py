@@ -28,9 +28,10 @@ def open_at_end(path: Path) -> int:
 
 def append(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Append to a plain file, all of `content` or nothing; `durable` forces it to disk. Raises as os.write."""
+    check_fence(path.parent)  # before a file is made there
     handle = open_at_end(path)
     try:
-        check_fence(path.parent)
+        check_fence(path.parent)  # a new owner has replaced the file that is open now
         size = os.lseek(handle, 0, os.SEEK_END)
         try:
             left = memoryview(content)

@@ -57,7 +57,7 @@ def create_run_folder(root: str | os.PathLike[str] | None, model: str, config_ha
 def claim_folder(folder: str | os.PathLike[str]) -> Path:
     """Make exactly this folder (`--run-dir`), or take it when it is empty, for this process alone.
 
-    The process owns the folder from here on, and `FolderLock` in the same process goes on from that: else
+    The process owns the folder from here on, and the next `FolderLock` in the same process goes on from that: else
     two processes that found it empty could follow each other. What a run leaves behind that was killed before
     its first run.h5 does not count. Raises InputError when the folder holds anything else, or another process
     has claimed it (InUse).
@@ -66,12 +66,13 @@ def claim_folder(folder: str | os.PathLike[str]) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         _refuse_occupied(path)  # first of all, so that nothing is left in a folder that is not ours
-        lock = FolderLock(path, claim=True).acquire()
+        lock = FolderLock(path).acquire()
         try:
             _refuse_occupied(path)
         except SigmapcaError:
             lock.release()
             raise
+        lock.reserve()
     except OSError as error:
         raise _no_outputs(path, error) from error
     return path

@@ -260,3 +260,53 @@ def test_under_torchrun_nothing_is_trained_twice(tmp_path, monkeypatch):
     ended = outcome(job_in(tmp_path / "run", "steps=2"))
     assert ended.startswith("InputError") and "torchrun" in ended
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    """A finished run, which somebody copies over a folder in use."""
+    folder = tmp_path_factory.mktemp("good") / "run"
+    assert outcome(job_in(folder, "steps=20", "seed=7")) == "done"
+    return folder
+
+
+KINDS = {
+    "steps": ("steps=40",),
+    "torch": ("model=linear_ae", "steps=40"),
+    "direct": ("model=pca_svd",),
+    "newton": ("solver=newton",),
+    "moments": ("solver=moments",),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_that_was_replaced_keeps_the_run_that_was_put_there(tmp_path, monkeypatch, good, kind):
+    """`rm -rf RUN; cp -r GOOD RUN` while it trains: the run ends with one line, and GOOD stays as it is."""
+    folder, finish = tmp_path / "run", write.RunWriter.finish
+
+    def replaced_before(writer: write.RunWriter, *arguments, **named) -> None:
+        if not replaced:
+            replaced.append(folder)
+            shutil.rmtree(folder)
+            shutil.copytree(good, folder)
+        finish(writer, *arguments, **named)
+
+    replaced: list[Path] = []
+    monkeypatch.setattr(write.RunWriter, "finish", replaced_before)
+    assert "removed or replaced" in outcome(job_in(folder, *KINDS[kind])) and replaced
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == {
+        path.name: path.read_bytes() for path in good.iterdir() if path.is_file()
+    }
+
+
+def test_a_folder_that_is_replaced_during_training_is_left_to_the_other(tmp_path, good):
+    folder = tmp_path / "run"
+
+    def replace() -> None:
+        shutil.rmtree(folder)
+        shutil.copytree(good, folder)
+
+    ended = in_child(job_in(folder, "steps=400000", "checkpoint.every_steps=50"), replace)
+    assert ended.startswith("InUse") and "removed or replaced" in ended
+    assert (folder / "run.h5").read_bytes() == (good / "run.h5").read_bytes()
+    assert not (folder / "checkpoint.h5").exists()

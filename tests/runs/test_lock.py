@@ -1,7 +1,9 @@
 """One owner a folder: the living is respected, the dead is not, and of many one wins."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,11 +12,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from forked import end_of, spawn
 
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import process_start
-from sigmapca_cli.runs.lease import beat_file, heart
+from sigmapca_cli.runs.lease import Beat, beat_file
 from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned, read_owner
 from sigmapca_cli.runs.owner import Owner, myself
 from sigmapca_cli.runs.sidecars import append
@@ -82,16 +85,17 @@ def test_an_owner_elsewhere_goes_by_its_lease(
     monkeypatch.setenv("SIGMAPCA_LEASE", "1")
     elsewhere = replace(myself(), **place)
     leave(tmp_path, elsewhere)
-    heart.start(beat_file(tmp_path, 1), elsewhere.lease)
+    beat = Beat(beat_file(tmp_path, 1), elsewhere.lease)
     assert is_owned(tmp_path)
     with pytest.raises(InUse, match="in use by process"):
         FolderLock(tmp_path).acquire()
-    heart.stop(beat_file(tmp_path, 1))
+    beat.stop()
+    beat.path.unlink()
     assert not is_owned(tmp_path)
     began = time.monotonic()
     with FolderLock(tmp_path):
         assert time.monotonic() - began >= 1, "for the time of its lease it may still live"
-    leave(tmp_path, replace(elsewhere, claim=True), 3)
+    leave(tmp_path, elsewhere, 3)
     began = time.monotonic()
     with FolderLock(tmp_path):
         assert time.monotonic() - began < 0.5, "the same owner is not waited for in every folder of a sweep"
@@ -132,10 +136,11 @@ def test_a_lease_that_claims_to_last_for_ever_does_not(
 
 
 def test_who_has_lost_a_folder_writes_nothing_more(tmp_path: Path) -> None:
+    other = replace(myself(), boot="elsewhere")
     with FolderLock(tmp_path):
         replace_file(tmp_path / "run.h5", b"mine")
         append(tmp_path / "metrics.jsonl", b"mine")
-        leave(tmp_path, replace(myself(), boot="elsewhere"), 2)
+        leave(tmp_path, other, 2)
         for write in (
             lambda: replace_file(tmp_path / "run.h5", b"late"),
             lambda: append(tmp_path / "metrics.jsonl", b"late"),
@@ -143,7 +148,7 @@ def test_who_has_lost_a_folder_writes_nothing_more(tmp_path: Path) -> None:
             with pytest.raises(InUse, match="taken over by process"):
                 write()
     assert (tmp_path / "run.h5").read_bytes() == (tmp_path / "metrics.jsonl").read_bytes() == b"mine"
-    assert read_owner(tmp_path) == replace(myself(), boot="elsewhere"), "its own release frees nothing"
+    assert read_owner(tmp_path) == other, "its own release frees nothing"
     assert not list(tmp_path.glob("*.aside"))
 
 
@@ -183,6 +188,79 @@ def test_a_number_is_never_used_twice(tmp_path: Path) -> None:
         FolderLock(tmp_path).acquire().release()
     numbers = sorted(int(p.name.rpartition(".")[2]) for p in tmp_path.glob(".owner.*"))
     assert numbers == [1, 2, 3, 4]
+
+
+WRITERS = {
+    "a file": lambda folder: replace_file(folder / "run.h5", b"late"),
+    "lines": lambda folder: append(folder / "metrics.jsonl", b"late"),
+    "a new file": lambda folder: append(folder / "train.log", b"late"),
+}
+
+
+@pytest.mark.parametrize("how", ["copied", "moved", "removed", "emptied"])
+@pytest.mark.parametrize("what", WRITERS)
+def test_a_folder_that_was_replaced_is_not_written_to(tmp_path: Path, how: str, what: str) -> None:
+    """The other folder has the marks of an owner that has released it, and of the same number."""
+    good, folder = tmp_path / "good", tmp_path / "run"
+    for each in (good, folder):
+        each.mkdir()
+    with FolderLock(good):
+        replace_file(good / "run.h5", b"good")
+        append(good / "metrics.jsonl", b"good")
+    before = {path.name: path.read_bytes() for path in good.iterdir()}
+    with FolderLock(folder):
+        shutil.rmtree(folder)
+        if how == "copied":
+            shutil.copytree(good, folder)
+        elif how == "moved":
+            good.rename(folder)
+        elif how == "emptied":
+            folder.mkdir()
+        with pytest.raises(InUse, match="removed or replaced") as lost:
+            WRITERS[what](folder)
+        assert lost.value.exit_status == 1 and "\n" not in str(lost.value)
+    found = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+    assert found == (before if how in ("copied", "moved") else {})
+
+
+def test_a_forked_child_frees_nothing_of_its_parent(tmp_path: Path) -> None:
+    def leave_as_if_it_were_ours() -> None:
+        lock.release()
+
+    with FolderLock(tmp_path) as lock:
+        assert end_of(spawn(leave_as_if_it_were_ours)) == 0
+        assert is_owned(tmp_path)
+        replace_file(tmp_path / "run.h5", b"mine")
+        with pytest.raises(InUse):
+            FolderLock(tmp_path).acquire()
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.2"])
+def test_the_marks_of_older_versions_are_honoured(tmp_path: Path, version: str) -> None:
+    noted = {key: value for key, value in asdict(myself()).items() if key != "token"} | {"claim": False}
+    if version == "0.1":
+        noted = {
+            key: noted[key] for key in ("host", "boot", "pid", "started", "slurm_job_id", "slurm_restarts")
+        }
+    (tmp_path / ".owner.3").write_text(json.dumps(noted))
+    assert is_owned(tmp_path)
+    with pytest.raises(InUse) as refused:
+        FolderLock(tmp_path).acquire()
+    assert refused.value.exit_status == 75
+    (tmp_path / ".owner.3").write_text(json.dumps(noted | {"started": "1"}))  # its process is dead
+    with FolderLock(tmp_path) as lock:
+        assert lock.number == 4
+
+
+def test_a_file_system_without_hard_links_has_one_owner_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with FolderLock(tmp_path), pytest.raises(InUse):
+        FolderLock(tmp_path).acquire()
 
 
 def test_damaged_lock_file_is_named(tmp_path: Path) -> None:
