@@ -35,6 +35,8 @@ MEMORY = 10
 """Number of changes of the gradient that correct the kept Hessian."""
 SADDLE = -0.02
 """A stationary point is a saddle if an eigenvalue of D^−½HD^−½ is below this."""
+FLAT = 0.002
+"""A direction is flat if the curvature along it is below this, in the same variables."""
 WHOLE = 120
 """Largest number of pairs for which all eigenvalues are computed (k = 16)."""
 ESCAPES = 5
@@ -91,9 +93,9 @@ def newton_step(curvature: Curvature, gradient: Array, accuracy: float) -> tuple
             break
         product = curvature(direction / root) / root
         bend = float(direction @ product)
-        if bend <= abs(SADDLE) / 10 * float(direction @ direction):
-            if bend > SADDLE / 10 * float(direction @ direction):
-                break  # flat: nothing is gained or lost along it
+        if bend <= FLAT * float(direction @ direction):
+            if x.any() and bend > -FLAT * float(direction @ direction):
+                break  # flat: nothing is lost without it
             along = direction / root
             along *= ESCAPE_ANGLE / np.abs(along).max()
             return x / root + along, True
@@ -140,7 +142,7 @@ def descend(
         theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)))
         going = float(np.abs(theta).max())
         history.append((len(history), contrast.rows.n, point.value, going))
-        settled = max(going, angle) <= tol and not negative
+        settled = angle <= tol and (negative or going <= tol)
         if settled and not check:
             return End(point, going, np.nan, True)
         if settled:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.shares import place
+from sigmapca_cli.shares import place, shared
 from sigmapca_cli.solvers.inputs import checked_rows
 from sigmapca_cli.solvers.parallel import rows_per_block, spaced, total
 
@@ -70,8 +71,24 @@ class Rows:
             return self
         return Rows._measured(np.ascontiguousarray(spaced(self.held, count, place(self.held))), self.k)
 
-    def means(self, part: Part, M: Array) -> list[Array]:
-        """Return Σ part(z, w)/Σw over the rows z = (y − mean)M of all ranks, for each array that `part` returns."""
+    @property
+    def effective(self) -> float:
+        """Number of rows of equal weight that would give means of the same error: (Σw)²/Σw², of all ranks."""
+        if self.held.shape[1] == self.k:
+            return float(self.n)
+        squares = total(lambda block: (np.square(block[:, self.k :]).sum(0),), self.held)[0]
+        return self.mass**2 / float(squares[0])
+
+    def groups(self, count: int) -> list[Rows]:
+        """Return about `count` groups of neighbouring rows, of all ranks together; those of this rank, same mean."""
+        mine = max(1, round(count * len(self.held) / self.n))
+        return [replace(self, held=part) for part in np.array_split(self.held, mine)]
+
+    def means(self, part: Part, M: Array, *, alone: bool = False) -> list[Array]:
+        """Return Σ part(z, w)/Σw over the rows z = (y − mean)M of all ranks, for each array that `part` returns.
+
+        alone: the sums are over the rows of this rank only; the divisor is that of all ranks.
+        """
         shift = self.mean @ M
 
         def of_block(block: Array) -> tuple[Array, ...]:
@@ -80,7 +97,8 @@ class Rows:
             z -= shift
             return part(z, weights)
 
-        return [value / self.mass for value in total(of_block, self.held, rows_per_block(self.k))]
+        with shared(None) if alone else nullcontext():
+            return [value / self.mass for value in total(of_block, self.held, rows_per_block(self.k))]
 
 
 def checked_weights(weights: Array, n: int) -> Array:

@@ -6,13 +6,14 @@ differ in variance or in shape. No scale of a nonlinearity is chosen and no rand
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers.independence.contrast import Contrast
+from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.descent import End, Step, descend
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.inputs import checked_start, in_order
@@ -23,8 +24,9 @@ Array = np.ndarray
 
 SUPPORT = 25_000
 """Number of rows of the first stage, and of the third moments in the Hessian."""
-SECOND = 50_000
-"""Largest number of rows of further starts."""
+STARTS = 2
+"""Number of starts: from PCA alone 13 of 900 solutions of five planted sources were not the lowest, 12 of them for lack
+of one random start."""
 
 
 @dataclass
@@ -81,7 +83,6 @@ class Independence:
     starts: int = 1
     minima: int = 1
     nearest: float = 1.0
-    notes: list[str] = field(default_factory=list)
 
 
 def solve(
@@ -91,7 +92,7 @@ def solve(
     spectra: Array | None = None,
     weights: Array | None = None,
     start: Array | None = None,
-    starts: int = 1,
+    starts: int = STARTS,
     tol: float = 1e-6,
     max_iter: int = 300,
     threads: int | None = None,
@@ -111,7 +112,7 @@ def solve(
     start : ndarray of shape (k, k), optional
         Orthogonal rotation to start from; the identity (the PCA solution) unless given.
     starts : int
-        Number of starts; those after the first are fixed random rotations, on at most 50,000 rows.
+        Number of starts; those after the first are fixed random rotations, on the first stage's rows.
     tol : float
         Bound of the angle still to go, in radians.
     max_iter : int
@@ -163,17 +164,32 @@ def _first_stage(
         own: list[Step] = []
         ends.append(descend(contrast, first, begin, rough, max_iter // 2, own, check=starts > 1))
         history += own if number == 0 else []
-    best = min(ends, key=lambda end: end.point.value)
-    return agreed(best.point.R), *_minima(best, ends)
+    distinct = _distinct(ends)
+    best = _most_independent(first, distinct)
+    others = [float(matches(best.point.R, end.point.R).mean()) for end in distinct if end is not best]
+    return agreed(best.point.R), len(distinct), max(others, default=1.0)
 
 
-def _minima(best: End, ends: list[End]) -> tuple[int, float]:
-    """Return how many different minima the converged ends are, and the mean |cos| of the nearest other one."""
-    seen = [best.point.R]
-    for end in ends:
-        if end.converged and all(matches(R, end.point.R).mean() < SAME for R in seen):
-            seen.append(end.point.R)
-    return len(seen), float(max((matches(seen[0], R).mean() for R in seen[1:]), default=1.0))
+def _distinct(ends: list[End]) -> list[End]:
+    """Return the ends that differ from those before them: the converged ones, or all if none converged."""
+    seen: list[End] = []
+    for end in [end for end in ends if end.converged] or ends:
+        if all(matches(other.point.R, end.point.R).mean() < SAME for other in seen):
+            seen.append(end)
+    return seen
+
+
+def _most_independent(rows: Rows, ends: list[End]) -> End:
+    """Return the end of lowest C among those with few dependent pairs of components, compared with the others.
+
+    The lowest C alone is not always best. J is an approximation: the sum and the difference of a two-valued source and
+    a weak one are both nearly two-valued, and C may be lower there than at the two sources. They depend on each other.
+    """
+    if len(ends) == 1:
+        return ends[0]
+    counts = [len(dependence(rows, end.point.R).pairs()) for end in ends]
+    few = [end for end, count in zip(ends, counts, strict=True) if count <= 1.5 * min(counts)]
+    return min(few, key=lambda end: end.point.value)
 
 
 def _result(

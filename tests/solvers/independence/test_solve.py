@@ -119,6 +119,18 @@ def test_several_starts_count_the_minima():
     assert solve(Y, starts=6).minima > 1
 
 
+def test_a_lower_minimum_of_dependent_components_is_not_taken():
+    """A rare two-valued source and a weak one: their sum and difference have a lower C, and are no sources."""
+    rng = np.random.default_rng(0)
+    Y = np.column_stack([KINDS["two-valued, P = .05"](rng, 4000) * 1.5, KINDS["laplace"](rng, 4000) * 0.3])
+    half = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+    wrong, right = solve(Y, start=half, starts=1), solve(Y, starts=1)
+    assert wrong.value < right.value and matched(wrong.R, np.eye(2)) < 0.8
+    assert matched(right.R, np.eye(2)) > 0.999
+    both = solve(Y, start=half, starts=8)
+    assert both.minima == 2 and both.value == pytest.approx(right.value)
+
+
 def test_weights_are_repetitions():
     X, _ = planted("laplace", 1000, 0)
     Y, _ = projected(X, 5)

@@ -1,0 +1,130 @@
+"""Are the components independent, as far as these rows tell? A test of the model of solver=independence.
+
+Four bounded or slowly growing functions of each component, two odd and two even: z e^(−z²/2), z/√(1 + z²), e^(−z²/2)
+and ln(1 + z²). Independent components have no correlation between a function of one and a function of the other. Over
+all permutations of the rows of one of them the correlation r has mean 0 and variance 1/(n − 1) exactly, and is close to
+Gaussian, because no row is far out: the level holds for heavy tails and few rows. (With z² − 1 and |z|, and each
+product's own variance, t reached 10 for independent two-valued sources of P = .05.) Where rows depend on their
+neighbours, the variance is that of the sums over groups of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from sigmapca_cli.shares import added
+from sigmapca_cli.solvers.independence.contrast import bell
+from sigmapca_cli.solvers.independence.rows import Rows
+
+Array = np.ndarray
+
+FUNCTIONS = 4
+"""Number of functions of each component."""
+LEVEL = 0.01
+"""Probability that independent components are called dependent: some pair of them exceeds its bound."""
+GROUPS = 64
+"""Number of groups of neighbouring rows, where rows depend on their neighbours."""
+ROWS = 25_000
+"""Number of rows of the test of independent rows: more would show dependence that changes nothing."""
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What the test found, for every pair of components.
+
+    Attributes
+    ----------
+    statistic : ndarray of shape (k, k)
+        The largest of the 16 correlations of their functions, in standard errors of independent components.
+    correlation : ndarray of shape (k, k)
+        That correlation, without a sign.
+    pvalue : ndarray of shape (k, k)
+        Its probability for independent components, times 16; 1 on the diagonal.
+    rows : int
+        Number of rows of the test.
+    """
+
+    statistic: Array
+    correlation: Array
+    pvalue: Array
+    rows: int
+
+    def pairs(self, level: float = LEVEL) -> list[tuple[int, int]]:
+        """Return the pairs that are dependent beyond chance in all pairs, the most dependent first; from 0."""
+        i, j = np.triu_indices(len(self.pvalue), 1)
+        bound = level / max(len(i), 1)
+        order = np.argsort(-self.statistic[i, j], kind="stable")
+        return [(int(i[m]), int(j[m])) for m in order if self.pvalue[i[m], j[m]] <= bound]
+
+    @property
+    def independent(self) -> bool:
+        """Whether no pair is dependent beyond chance: the components are independent as far as these rows tell."""
+        return not self.pairs()
+
+
+def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
+    """Test the components y = YR for dependence; ordered: rows depend on their neighbours.
+
+    Rows without an order are tested on a part of them. Components are numbered as the columns of R.
+    """
+    if not ordered:
+        rows = rows.subset(ROWS)
+    M = R / np.sqrt(np.einsum("ai,ab,bi->i", R, rows.C, R))
+    mean, square = rows.means(_sums, M)
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    constant = spread <= 1e-9 * (
+        1 + np.abs(mean)
+    )  # a two-valued component has even functions that are constant
+    scale = np.where(constant, 0.0, 1 / np.where(constant, 1.0, spread))
+
+    def products(z: Array, w: Array | None) -> tuple[Array, ...]:
+        u = (functions(z) - mean) * scale
+        return (u.T @ u,) if w is None else (u.T @ (u * w),)
+
+    if ordered:
+        first, second, count = _by_group(rows, products, M)
+        error = np.sqrt(second * count / max(count - 1, 1))
+        statistic = np.abs(first) / np.where(error > 0, error, np.inf)
+        tail = 2 * stats.t.sf(statistic, max(count - 1, 1))
+    else:
+        (first,) = rows.means(products, M)
+        statistic = np.abs(first) * np.sqrt(rows.effective - 1)
+        tail = 2 * stats.norm.sf(statistic)
+    k = rows.k
+    largest = [_over_functions(value, k) for value in (statistic, np.abs(first), -tail)]
+    pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
+    np.fill_diagonal(pvalue, 1.0)
+    off = 1 - np.eye(k)
+    return Dependence(largest[0] * off, largest[1] * off, pvalue, rows.n)
+
+
+def functions(z: Array) -> Array:
+    """Return the functions of the components z (m, k), side by side, (m, 4k)."""
+    e, q = bell(z)
+    wide = np.log1p(q)
+    q += 1
+    return np.concatenate([z * e, z / np.sqrt(q), e, wide], axis=1)
+
+
+def _sums(z: Array, w: Array | None) -> tuple[Array, ...]:
+    u = functions(z)
+    return (u.sum(0), np.square(u).sum(0)) if w is None else ((u * w).sum(0), (np.square(u) * w).sum(0))
+
+
+def _by_group(rows: Rows, products: object, M: Array) -> tuple[Array, Array, int]:
+    """Return the sum over groups of their products, the sum of the squares, and the number of groups."""
+    first = second = np.zeros(())
+    groups = rows.groups(int(np.clip(rows.n // 20, 2, GROUPS)))
+    for group in groups:
+        (one,) = group.means(products, M, alone=True)  # type: ignore[arg-type]
+        first, second = first + one, second + one**2
+    first, second, count = added((first, second, np.array([float(len(groups))])))
+    return first, second - first**2 / count[0], int(count[0])
+
+
+def _over_functions(value: Array, k: int) -> Array:
+    """Return the largest of the 16 entries of each pair, (k, k), from (4k, 4k)."""
+    return np.asarray(value.reshape(FUNCTIONS, k, FUNCTIONS, k).max(axis=(0, 2)))

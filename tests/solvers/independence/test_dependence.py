@@ -1,0 +1,110 @@
+"""The test of the model, and τ by it: 1 for independent components, else .1 with the pairs that depend."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+from source_kinds import ALL, matched, planted, projected
+from thread_ranks import on_ranks
+
+from sigmapca_cli.solvers.independence.choose import CAUTIOUS, LIKELIHOOD, solve_at_chosen_tau
+from sigmapca_cli.solvers.independence.dependence import LEVEL, dependence
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.solve import solve
+
+
+def pairwise(Y, **options):
+    return dependence(Rows.of(Y), np.eye(Y.shape[1]), **options)
+
+
+@pytest.mark.parametrize("kind", ["t, 3 df", "exponential", "two-valued, P = .25", "Gaussian"])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_independent_rows_are_called_dependent_at_the_level(kind, n):
+    """200 tables of 6 components: at most a few more than the level is false."""
+    wrong = sum(
+        not pairwise(ALL[kind](np.random.default_rng(seed), (n, 6))).independent for seed in range(200)
+    )
+    assert wrong <= 200 * LEVEL + 4 * np.sqrt(200 * LEVEL)
+
+
+@pytest.mark.parametrize("make", ["variance", "product", "square"])
+def test_kinds_of_dependence_without_correlation_are_seen(make):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(1000, 4))
+    common = rng.exponential(size=1000)
+    if make == "variance":
+        z[:, :2] *= common[:, None]
+    elif make == "product":
+        z[:, 1] = z[:, 0] * z[:, 2]
+    else:
+        z[:, 1] = z[:, 0] ** 2 + 0.5 * z[:, 1]
+    test = pairwise(z)
+    assert not test.independent
+    assert test.pairs()[0] in {(0, 1), (1, 2)}
+
+
+def test_rows_that_depend_on_their_neighbours_need_groups():
+    """Slow independent series look dependent row by row, and do not by groups; common variance is still seen."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((20_000, 4))
+    noise = rng.normal(size=x.shape)
+    for t in range(1, len(x)):
+        x[t] = 0.97 * x[t - 1] + noise[t]
+    assert not pairwise(x).independent
+    assert pairwise(x, ordered=True).independent
+    assert not pairwise(x * np.repeat(rng.exponential(size=400), 50)[:, None], ordered=True).independent
+
+
+def test_shares_of_the_rows_give_the_test_of_all_rows():
+    Y = ALL["laplace"](np.random.default_rng(0), (900, 4))
+    Y[:, 1] *= 1 + np.abs(Y[:, 0])
+    w = np.random.default_rng(1).integers(0, 3, 900).astype(float)
+    alone = dependence(Rows.of(Y, w), np.eye(4))
+    ordered = dependence(Rows.of(Y, w), np.eye(4), ordered=True)
+
+    def share(rank):
+        mine = slice(300 * rank, 300 * (rank + 1))
+        rows = Rows.of(Y[mine], w[mine])
+        return dependence(rows, np.eye(4)), dependence(rows, np.eye(4), ordered=True)
+
+    for one, by_group in on_ranks(3, share):
+        np.testing.assert_allclose(one.statistic, alone.statistic, atol=1e-9)
+        np.testing.assert_allclose(by_group.correlation, ordered.correlation, atol=1e-9)
+        assert by_group.pairs() == ordered.pairs() == [(0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["laplace", "three-valued", "two-valued, P = .05"])
+def test_independent_sources_are_solved_at_tau_one(kind):
+    X, E = planted(kind, 1000, 3)
+    Y, P = projected(X, 5)
+    chosen = solve_at_chosen_tau(Y)
+    assert chosen.dependence.independent and chosen.result.tau == LIKELIHOOD
+    assert matched(P @ chosen.result.R, E) > 0.99
+
+
+def standardised(X):
+    X = X - X.mean(0)
+    keep = X.std(0) > 0
+    return X[:, keep] / X.std(0)[keep]
+
+
+def test_dependent_components_of_a_real_table_are_solved_at_a_cautious_tau():
+    chosen = solve_at_chosen_tau(projected(standardised(load_breast_cancer().data), 6)[0])
+    assert not chosen.dependence.independent and chosen.result.tau == CAUTIOUS
+    assert chosen.full.tau == LIKELIHOOD
+
+
+def test_dependent_components_whose_halves_agree_better_keep_tau_one():
+    chosen = solve_at_chosen_tau(projected(standardised(load_digits().data), 12)[0])
+    assert not chosen.dependence.independent
+    assert chosen.gain > 0.02 and chosen.result.tau == LIKELIHOOD
+
+
+def test_a_minimum_that_is_not_at_the_sources_shows_in_the_test():
+    """Two-valued sources of P = .05 have a second minimum, which one start of PCA may end in."""
+    X, _ = planted("two-valued, P = .05", 1000, 16)
+    Y, _ = projected(X, 5)
+    ends = [solve(Y, starts=count) for count in (1, 4)]
+    tests = [dependence(Rows.of(Y), end.R) for end in ends]
+    assert all(
+        test.independent == (end.value <= ends[1].value + 1e-6) for test, end in zip(tests, ends, strict=True)
+    )
