@@ -38,7 +38,7 @@ lowest:  ## the tests of runs and commands with the lowest versions that are all
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints.txt torch
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[cluster]' \
-		pytest hypothesis pandas pyarrow xarray h5netcdf safetensors
+		pytest hypothesis pyarrow xarray h5netcdf safetensors
 	.venv-lowest/bin/python -m pytest tests/runs tests/launchers tests/test_sklearn.py tests/cli/test_one_line.py \
 		tests/cli/test_errors.py tests/fuzz/test_overrides.py
 

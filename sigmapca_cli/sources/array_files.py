@@ -11,7 +11,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.column_files import read_feather, read_parquet
+from sigmapca_cli.sources.column_files import read_columns
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.hdf5 import pick, read_hdf5
 from sigmapca_cli.sources.sparse import from_archive
@@ -136,9 +136,9 @@ SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
     (b"PK\x03\x04", read_npz),
     (b"PK\x05\x06", read_npz),
     (b"\x89HDF\r\n\x1a\n", read_hdf5),
-    (b"PAR1", read_parquet),
-    (b"ARROW1", read_feather),
-    (b"FEA1", read_feather),
+    (b"PAR1", read_columns),
+    (b"ARROW1", read_columns),
+    (b"FEA1", read_columns),
     (b"MATLAB 5.0", read_mat),
 )
 BINARY_SUFFIXES = {
@@ -153,7 +153,7 @@ BINARY_SUFFIXES = {
     ".safetensors",
     ".xlsx",
 }
-SELECTIVE = (read_parquet, read_feather, read_text)  # readers that read only the columns asked for
+SELECTIVE = (read_columns, read_text)  # readers that read only the columns asked for
 REFUSED = (
     (b"\x1f\x8b", "is gzip-compressed: gunzip it first"),
     (b"CDF", "is netCDF 3: convert it to netCDF 4, as `nccopy -k nc4` and xarray do"),

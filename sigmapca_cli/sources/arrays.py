@@ -24,7 +24,7 @@ from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.sparse import SparseSource, is_sparse
 from sigmapca_cli.sources.statistics import MANY, Moments, streamed_moments
-from sigmapca_cli.sources.table import Table
+from sigmapca_cli.sources.table import Table, without_names
 from sigmapca_cli.untrusted_files import damaged
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
@@ -61,6 +61,11 @@ def plain(data: NDArray) -> NDArray:
 
 def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
     """Return a function (start, stop) that reads these rows of a matrix of any array type, or of its transpose."""
+    if isinstance(data, RowFile):
+        if transpose:
+            slices = RowSlices(data, range(len(data)))
+            return lambda start, stop: slices[:, start:stop].T
+        return data.block
     if transpose:
         return lambda start, stop: np.asarray(data[:, start:stop]).T
     return lambda start, stop: np.asarray(data[start:stop])
@@ -75,7 +80,9 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
     if is_sparse(data):
         data = data.T.tocsr() if transpose else data
         return data if columns is None else data[:, columns].tocsr()
-    if data.size * data.dtype.itemsize <= MEMORY_LIMIT:
+    if isinstance(data, RowFile) and columns is None and not transpose:
+        return data  # a table too large for memory
+    if not isinstance(data, RowFile) and data.size * data.dtype.itemsize <= MEMORY_LIMIT:
         whole = np.asarray(data[...])
         whole = whole.T if transpose else whole
         return plain(whole if columns is None else whole[:, columns])
@@ -90,7 +97,7 @@ def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
     rows, columns = data.shape[::-1] if transpose else data.shape
     columns = columns if chosen is None else len(chosen)
     read = block_reader(data, transpose)
-    dtype = plain(np.asarray(data[:1, :1])).dtype
+    dtype = plain(np.empty((1, 1), data.dtype)).dtype
     size = rows * columns * dtype.itemsize
     logging.getLogger("sigmapca").info("converting %d × %d values once (%.1f GB)", rows, columns, size / 1e9)
     scratch, pages = RowFile.scratch((rows, columns), dtype), PageLedger(data)
@@ -254,11 +261,11 @@ def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
 
 def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast | None = None) -> Source:
     """Return a table as a source, after missing values and outliers are treated; names are kept."""
-    if is_sparse(table.data):
-        return sparse_source(table, cfg, where)
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
         logger.warning("%s", note)
+    if is_sparse(table.data):
+        return sparse_source(table, cfg, where)
     fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
     options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
     place = in_table(table, fixed.kept)
@@ -291,4 +298,4 @@ def read_one(path: Path, cfg: DataConfig) -> Table:
     if cfg.transpose:
         # The row labels of the file are now the names of the features.
         table.names, table.labels, table.line_of = table.labels, table.names, None
-    return table
+    return without_names(table, path)

@@ -1,104 +1,107 @@
 """Readers of Parquet and Feather, by pyarrow: columns with names and types, and the index that pandas stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.scratch import collected
 from sigmapca_cli.sources.table import Table, chosen, refuse_words
-from sigmapca_cli.untrusted_files import damaged, need_memory
+from sigmapca_cli.untrusted_files import damaged
 
 INDEX = "__index_level_"  # pandas' name of an index without a name
+Read = Callable[[list[int]], Iterator[Any]]
 
 
-def _pyarrow(path: Path, kind: str) -> Any:
+def read_columns(path: Path, cfg: DataConfig) -> Table:
+    """Return the selected numeric columns of a Parquet or Feather file, of a large one on disk; only those are read."""
     try:
-        import pyarrow
+        import pyarrow as arrow
     except ImportError:
-        raise InputError(f"{path} is {kind}, which needs a package: pip install pyarrow") from None
-    return pyarrow
-
-
-def read_parquet(path: Path, cfg: DataConfig) -> Table:
-    """Return the selected numeric columns of a Parquet file; only those are read."""
-    _pyarrow(path, "Parquet")
-    import pyarrow.parquet as parquet
-
-    with damaged(path):
-        file = parquet.ParquetFile(path)
-        schema, rows = file.schema_arrow, file.metadata.num_rows
-        keep, notes, labels = _keep(path, schema, cfg)
-        need_memory(rows * len(keep) * 8.0, path, "save a part of it, or .npy")
-        table = file.read(columns=[*(schema.names[i] for i in keep), *labels])
-    return _table(path, schema, table, keep, notes, labels)
-
-
-def read_feather(path: Path, cfg: DataConfig) -> Table:
-    """Return the selected numeric columns of a Feather (Arrow) file."""
-    pyarrow = _pyarrow(path, "Feather")
-    from pyarrow import feather
-
-    with damaged(path):
-        if path.read_bytes()[:4] == b"FEA1":
-            table = feather.read_table(path, memory_map=False)
-        else:
-            with pyarrow.memory_map(str(path)) as source:
-                table = pyarrow.ipc.open_file(source).read_all()
-        keep, notes, labels = _keep(path, table.schema, cfg)
-        need_memory(table.num_rows * len(keep) * 8.0, path, "save a part of it, or .npy")
-    return _table(path, table.schema, table, keep, notes, labels)
-
-
-def index_columns(schema: Any) -> list[str]:
-    """Return the columns that pandas' metadata or their names declare as the index."""
-    declared = (schema.pandas_metadata or {}).get("index_columns", [])
-    named = [name for name in declared if isinstance(name, str)]
-    return [name for name in schema.names if name in named or name.startswith(INDEX)]
-
-
-def _keep(path: Path, schema: Any, cfg: DataConfig) -> tuple[list[int], list[str], list[str]]:
-    """Return (columns to read, notes on left-out ones, index columns); raise InputError for columns without numbers."""
-    import pyarrow.types as types
-
-    names = schema.names
-    if not names:
-        raise InputError(f"{path} has no columns: give a table of numbers")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"{path} has {names.count(twice)} columns named {twice!r}: rename them")
-    recognise = cfg.recognise and cfg.columns is None
-    index = index_columns(schema) if recognise else []
+        raise InputError(
+            f"{path} is Parquet or Feather, which needs a package: pip install pyarrow"
+        ) from None
+    with damaged(path), path.open("rb") as opened:
+        schema, read = (_parquet if opened.read(4) == b"PAR1" else _feather)(path)
+        names: list[str] = schema.names
+        if not names:
+            raise InputError(f"{path} has no columns: give a table of numbers")
+        declared = [
+            name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)
+        ]
+        index = [i for i, name in enumerate(names) if name in declared or name.startswith(INDEX)]
+        index = index if cfg.recognise and cfg.columns is None else []
+        keep = chosen(names, len(names), cfg, path, index)
+        kinds = [_kind(schema.field(i).type) for i in keep]
+        bad: list[tuple[str | int, str, str]] = [
+            (names[i], kind, str(schema.field(i).type))
+            for i, kind in zip(keep, kinds, strict=True)
+            if isinstance(kind, str)
+        ]
+        if bad:
+            raise refuse_words(path, bad, have_numbers=len(bad) < len(keep))
+        dtype = np.result_type(*kinds)
+        if dtype != np.float64:  # with missing values a column is float64
+            nulls = np.zeros(len(keep), np.int64)
+            for batch in read(keep):
+                nulls += [column.null_count for column in batch]
+            dtype = np.result_type(*kinds, *([np.float64] if nulls.any() else []))
+        data = collected((_values(batch, arrow, dtype) for batch in read(keep)), len(keep), dtype)
+        labels = (
+            [str(value) for batch in read(index[:1]) for value in batch[0].to_pylist()] if index else None
+        )
     notes = []
     if index:
+        called = f"column{'s' * (len(index) > 1)} {', '.join(names[i] for i in index)}"
         notes.append(
-            f"{path}: column{'s' * (len(index) > 1)} {', '.join(index)} {'are' if len(index) > 1 else 'is'} the "
-            "index, as the file says: left out; data.recognise=false reads it"
+            f"{path}: the index, as the file says, is left out ({called}); data.recognise=false reads it"
         )
-    keep = chosen(names, len(names), cfg, path, [names.index(name) for name in index])
-
-    def numeric(kind: Any) -> bool:
-        return (
-            types.is_integer(kind)
-            or types.is_floating(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-        )
-
-    bad: list[tuple[str | int, str, str]] = [
-        (names[i], _kind(schema.field(i).type), str(schema.field(i).type))
-        for i in keep
-        if not numeric(schema.field(i).type)
-    ]
-    if bad:
-        raise refuse_words(path, bad, have_numbers=len(bad) < len(keep))
-    return keep, notes, index[:1]
+    return Table(data, [names[i] for i in keep], notes=notes, labels=labels)
 
 
-def _kind(kind: Any) -> str:
+def _parquet(path: Path) -> tuple[Any, Read]:
+    from pyarrow.parquet import ParquetFile
+
+    file = ParquetFile(path)
+    names = file.schema_arrow.names
+
+    def read(columns: list[int]) -> Iterator[Any]:
+        wanted = [names[i] for i in columns]
+        by_name = len(set(names)) == len(names)
+        for batch in file.iter_batches(columns=wanted if by_name else None):
+            yield [batch.column(name if by_name else i) for i, name in zip(columns, wanted, strict=True)]
+
+    return file.schema_arrow, read
+
+
+def _feather(path: Path) -> tuple[Any, Read]:
+    import pyarrow as arrow
+    from pyarrow import feather
+
+    with path.open("rb") as opened:
+        old = opened.read(4) == b"FEA1"
+    if old:
+        table = feather.read_table(path, memory_map=False)
+        return table.schema, lambda columns: ([batch[i] for i in columns] for batch in table.to_batches())
+    file = arrow.ipc.open_file(arrow.memory_map(str(path)))
+    batches = range(file.num_record_batches)
+    return file.schema, lambda columns: ([file.get_batch(b)[i] for i in columns] for b in batches)
+
+
+def _kind(kind: Any) -> np.dtype | str:
+    """Return the NumPy type of a column without missing values; a word for a column that holds no numbers."""
     import pyarrow.types as types
 
+    if types.is_boolean(kind):
+        return np.dtype(np.int8)
+    if types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if types.is_integer(kind) or types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
     if types.is_temporal(kind):
         return "dates"
     if types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind):
@@ -106,18 +109,13 @@ def _kind(kind: Any) -> str:
     return f"of type {kind}"
 
 
-def _table(
-    path: Path, schema: Any, table: Any, keep: Sequence[int], notes: list[str], labels: list[str]
-) -> Table:
-    import pyarrow as pa
-
-    columns = []
-    for i in keep:
-        column = table[schema.names[i]]
-        with damaged(path):
-            if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
-                column = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.float64())
-            values = column.to_numpy()  # nulls become NaN
-        columns.append(values.astype(np.float64) if column.null_count else values)
-    found = [str(value) for value in table[labels[0]].to_pylist()] if labels else None
-    return Table(np.column_stack(columns), [schema.names[i] for i in keep], notes=notes, labels=found)
+def _values(columns: Sequence[Any], arrow: Any, dtype: Any) -> NDArray:
+    """Return columns side by side (m, p); nulls become NaN."""
+    out = np.empty((len(columns[0]), len(columns)), dtype)
+    for i, column in enumerate(columns):
+        if arrow.types.is_boolean(column.type):
+            column = column.cast(arrow.int8())
+        elif arrow.types.is_decimal(column.type):
+            column = column.cast(arrow.float64())
+        out[:, i] = column.to_numpy(zero_copy_only=False)
+    return out

@@ -4,6 +4,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import RunFailed
 
+# Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
+MEMORY_LIMIT = 256 << 20
 # Mapped pages count as memory of the process after they are touched: release them after this many bytes.
 RELEASE_AFTER = 64 << 20
 # A page fault may map a whole large page (2 MB) of the system's cache.
@@ -33,7 +36,7 @@ class RowFile:
     """
 
     def __init__(self, descriptor: int, offset: int, shape: tuple[int, int], dtype: np.dtype) -> None:
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype, self.ndim = shape, dtype, 2
         self._offset, self._descriptor = offset, descriptor
         self._row = shape[1] * dtype.itemsize
         self.nbytes = shape[0] * self._row
@@ -64,6 +67,12 @@ class RowFile:
                 view, position = view[written:], position + written
         except OSError as error:
             raise no_room(self.nbytes, error) from None
+
+    def append(self, block: NDArray) -> None:
+        """Write rows below those that are there."""
+        self.nbytes += len(block) * self._row
+        self.write(len(self), block)
+        self.shape = (len(self) + len(block), self.shape[1])
 
     def fill(self, row: int, column: int, target: NDArray) -> None:
         """Fill a contiguous array with the entries from this row and column on."""
@@ -102,11 +111,28 @@ class RowFile:
             out[first:last] = held[rows[first:last] - start]
             first = last
 
+    def blocks(self) -> Iterator[NDArray]:
+        """Yield all rows, in blocks of about 1 MB."""
+        step = max(1, PICK_BYTES // self._row)
+        for start in range(0, len(self), step):
+            yield self.block(start, min(start + step, len(self)))
+
     def block(self, start: int, stop: int) -> NDArray:
         """Return the rows start … stop − 1; not to be written to."""
         out = np.empty((stop - start, self.shape[1]), self.dtype)
         self.fill(start, 0, out)
         return out
+
+
+def collected(blocks: Iterable[NDArray], width: int, dtype: Any = np.float64) -> "NDArray | RowFile":
+    """Return blocks of rows (m, width), one below the other: in memory up to MEMORY_LIMIT bytes, else in a file.
+
+    Blocks whose number is not known go through a file, so that never two copies are in memory.
+    """
+    file = RowFile.scratch((0, width), np.dtype(dtype))
+    for block in blocks:
+        file.append(block)
+    return file if file.nbytes > MEMORY_LIMIT else file.block(0, len(file))
 
 
 class RowSlices:

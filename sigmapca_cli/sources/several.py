@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.repair import blocks
-from sigmapca_cli.sources.scratch import RowFile
+from sigmapca_cli.sources.scratch import RowFile, collected
 from sigmapca_cli.sources.sparse import is_sparse
 from sigmapca_cli.sources.table import Table, listed
 
@@ -99,11 +99,11 @@ def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
             what = f"has no column {listed(missing)}" if missing else f"has more columns: {listed(more)}"
             raise InputError(f"{path} {what}, unlike {first_path}: choose the common ones with data.columns=")
         order = [table.names.index(name) for name in first.names]
-        if isinstance(table.data, RowFile):
-            raise InputError(
-                f"{path} has its columns in another order than {first_path}: use one order in all files"
-            )
-        table.data, table.names = table.data[:, order], first.names
+        table.names, data = first.names, table.data
+        if isinstance(data, RowFile):
+            table.data = collected((block[:, order] for block in data.blocks()), len(order), data.dtype)
+        else:
+            table.data = data[:, order]
     if table.data.shape[1] != first.data.shape[1]:
         raise InputError(
             f"{path} has {table.data.shape[1]} columns, {first_path} has {first.data.shape[1]}: give files that agree"

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.quoting import shell_word
+from sigmapca_cli.sources.columns import identifying_names
 from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.sources.scratch import RowFile, collected
 
 MOST_NAMED = 12
 # Names that programs give to the column that numbers the rows.
@@ -51,7 +53,7 @@ def chosen(
     Raise InputError for a name that the file does not have, and if no column remains.
     """
     if names is not None and (expected := getattr(cfg, "expected", None)) is not None:
-        return in_order(names, expected, where)
+        return in_order(names, expected, where, left_out)
     if (wanted := getattr(cfg, "columns", None)) is not None:
         keep = [place_of(name, names, width, "columns", where) for name in wanted]
         if twice := next((name for name, i in zip(wanted, keep, strict=True) if keep.count(i) > 1), None):
@@ -68,13 +70,25 @@ def chosen(
     return keep
 
 
-def in_order(names: Sequence[str], expected: Sequence[str], where: object) -> list[int]:
-    """Return the positions of the columns of a run in a new table; other columns are ignored."""
+def in_order(
+    names: Sequence[str], expected: Sequence[str], where: object, left_out: Sequence[int] = ()
+) -> list[int]:
+    """Return the positions of the columns of a run in a new table; other columns are ignored.
+
+    They go by name, or by position where names occur twice and the table has as many columns as the run.
+    """
     if lacking := [name for name in expected if name not in names]:
-        raise InputError(
-            f"{where} has no column {listed(lacking)}, which the run was trained on; it has {listed(names)}"
+        lacking_words = (
+            f"has no column {listed(lacking)}, which the run was trained on; it has {listed(names)}"
         )
-    return [list(names).index(name) for name in expected]
+    elif twice := [name for name in expected if list(names).count(name) > 1]:
+        lacking_words = f"has several columns named {listed(twice)}: rename them as in the training data"
+    else:
+        return [list(names).index(name) for name in expected]
+    rest = [i for i in range(len(names)) if i not in left_out]
+    if identifying_names([names[i] for i in rest]) is None and len(rest) == len(expected):
+        return rest
+    raise InputError(f"{where} {lacking_words}")
 
 
 def place_of(name: str | int, names: Sequence[str] | None, width: int, key: str, where: object) -> int:
@@ -108,18 +122,16 @@ def override(key: str, names: Sequence[Any]) -> str:
     return shell_word(f"data.{key}", names[0] if len(names) == 1 else list(names))
 
 
-def unique(names: Sequence[str]) -> list[str]:
-    """Return distinct names, like pandas: a, a.1, a.2; an empty one becomes `Unnamed: 3`."""
-    distinct: list[str] = []
-    used = set(names)
-    for i, name in enumerate(names):
-        name = name or f"Unnamed: {i}"
-        if name in distinct:
-            number = next(j for j in range(1, len(names) + 1) if f"{name}.{j}" not in used)
-            name = f"{name}.{number}"
-            used.add(name)
-        distinct.append(name)
-    return distinct
+def without_names(table: Table, where: object) -> Table:
+    """Return the table; names that do not identify its columns are set aside, with a note: columns go by position."""
+    if table.names is not None and identifying_names(table.names) is None:
+        twice = sorted({name for name in table.names if table.names.count(name) > 1 or not name})
+        table.notes.append(
+            f"{where}: the names of its columns are set aside, and columns go by position, because "
+            f"{'one has no name' if not twice[0] else f'several are named {twice[0]}'}"
+        )
+        table.names = None
+    return table
 
 
 def counts(values: NDArray) -> bool:
@@ -142,18 +154,26 @@ def without_counter(table: Table, cfg: DataConfig, where: object) -> Table:
     explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
     explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)
     data = table.data
-    if explicit or not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] < 2:
+    if explicit or not isinstance(data, np.ndarray | RowFile) or len(data.shape) != 2 or data.shape[1] < 2:
         return table
     name = None if table.names is None else table.names[0]
-    if not is_counter(name, data[:, 0]):
+    first = data[:, 0] if isinstance(data, np.ndarray) else data.block(0, 3)[:, 0]
+    if not is_counter(name, first):
         return table
+    if isinstance(data, RowFile):
+        first = np.concatenate([block[:, 0] for block in data.blocks()])
+        if not is_counter(name, first):
+            return table
     called = "the first column" if name is None else f"column {name!r}"
     table.notes.append(
-        f"{where}: {called} only numbers the rows ({data[0, 0]:.0f}, {data[1, 0]:.0f}, …): left out; "
+        f"{where}: {called} only numbers the rows ({first[0]:.0f}, {first[1]:.0f}, …): left out; "
         f"data.recognise=false reads it"
     )
-    table.labels = [f"{value:.0f}" for value in data[:, 0]]
-    table.data = data[:, 1:]
+    table.labels = [f"{value:.0f}" for value in first]
+    if isinstance(data, RowFile):
+        table.data = collected((block[:, 1:] for block in data.blocks()), data.shape[1] - 1, data.dtype)
+    else:
+        table.data = data[:, 1:]
     if table.names is not None:
         table.names = table.names[1:]
     return table

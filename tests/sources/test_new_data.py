@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.io import wavfile
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources import arrays, build, repair, several
+from sigmapca_cli.sources import arrays, build, repair, scratch, several
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.imputation import by_ppca
 from sigmapca_cli.sources.reading import new_source
@@ -123,6 +123,9 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     FRAME[["c", "a", "b"]].to_csv(tmp_path / "2.csv", index=False)
     source = source_of(tmp_path)
     np.testing.assert_allclose(values(source)[40:], FRAME)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scratch, "MEMORY_LIMIT", 0)
+        np.testing.assert_array_equal(values(source_of(tmp_path)), values(source))
     FRAME[["c", "a"]].to_csv(tmp_path / "3.csv", index=False)
     with pytest.raises(InputError, match=r"3\.csv has no column b, unlike .*1\.csv"):
         source_of(tmp_path)

@@ -9,9 +9,10 @@ from scipy import sparse
 from scipy.io import savemat
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources import arrays, build
+from sigmapca_cli.sources import arrays, build, scratch
+from sigmapca_cli.sources import text as text_reader
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.table import override, unique
+from sigmapca_cli.sources.table import override
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(30, 3)) * [1, 2, 5], columns=["height", "weight", "age (years)"])
@@ -180,6 +181,7 @@ def test_a_headerless_label_column_does_not_make_the_first_row_a_header(tmp_path
         ),
         ("a,b\n12%,1\n13%,2\n", "column a is numbers with a unit or currency"),
         ("a,b\n$1.50,1\n$2,2\n", "column a is numbers with a unit or currency"),
+        ("a;b\n12,34 %;1,5 €\n13,5 %;2,5 €\n", "columns a, b are numbers with a unit or currency"),
     ],
 )
 def test_the_cause_of_a_refusal_is_named(tmp_path, text, message):
@@ -218,24 +220,88 @@ def test_row_names_as_r_writes_them_and_comments_as_numpy_does(tmp_path):
     (tmp_path / "a.txt").write_text('"x" "y"\n"1" 2.5 3\n"2" 4 5.5\n"3" 1 2\n')
     source = source_of(tmp_path / "a.txt")
     assert source.names == ("x", "y") and source.labels == ["1", "2", "3"]
+    (tmp_path / "c.txt").write_text('"x 1" "y"\n"1" 5.1 4.2\n"2" 4 3.1\n"3" 2 2.5\n')
+    named = source_of(tmp_path / "c.txt")
+    assert named.names == ("x 1", "y") and named.labels == ["1", "2", "3"]
+    np.testing.assert_array_equal(values(named)[0], [5.1, 4.2])
     np.savetxt(tmp_path / "b.txt", FRAME.to_numpy(), header="height weight age")
     assert source_of(tmp_path / "b.txt").names == ("height", "weight", "age")
     assert source_of(tmp_path / "b.txt").n == 30
 
 
-def test_columns_of_one_name_are_told_apart_or_refused(tmp_path, caplog):
-    (tmp_path / "a.csv").write_text("a,b,a\n1,2,3\n4,5,7\n")
-    assert (
-        source_of(tmp_path / "a.csv").names == ("a", "b", "a.1") and "they are renamed a, a.1" in caplog.text
-    )
-    assert unique(["a", "a.1", "a", ""]) == ["a", "a.1", "a.2", "Unnamed: 3"]
-    import pyarrow
-    import pyarrow.parquet
+WAVENUMBERS = [3999.6, 3500.2, 3000.1, 2500.9, 2000.3, 1500.5, 1000.7, 650.1]
 
-    twice = pyarrow.table([pyarrow.array([1.0, 2.0]), pyarrow.array([3.0, 4.0])], names=["a", "a"])
-    pyarrow.parquet.write_table(twice, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="has 2 columns named 'a': rename them"):
-        source_of(tmp_path / "a.parquet")
+
+def test_a_header_of_many_numbers_in_order_is_a_header(tmp_path):
+    frame = pd.DataFrame(RNG.normal(size=(20, 8)), columns=WAVENUMBERS)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    same(source_of(tmp_path / "a.csv"), frame)
+    assert source_of(tmp_path / "a.csv", header="no").n == 21
+    frame.rename_axis("sample").set_index([[f"s{i}" for i in range(20)]]).to_csv(
+        tmp_path / "b.csv", index_label="sample"
+    )
+    same(source_of(tmp_path / "b.csv", drop="sample"), frame)
+    smooth = pd.DataFrame(np.sort(RNG.normal(size=(20, 8)), axis=1))
+    smooth.to_csv(tmp_path / "c.csv", index=False, header=False)
+    assert source_of(tmp_path / "c.csv").n == 20
+
+
+PAGES = {
+    "plain": lambda f: f.to_csv(index=False),
+    "holes": lambda f: f.mask(f > 4).to_csv(index=False),
+    "no last": lambda f: f.assign(last=f["weight"].mask(f["weight"] > 0)).to_csv(index=False),
+    "quotes": lambda f: f.to_csv(index=False, quoting=1),
+    "labels over lines": lambda f: f.set_index([[f"row\n{i}" for i in range(len(f))]]).to_csv(),
+    "counter": lambda f: f.rename_axis("id").to_csv(),
+    "blank lines": lambda f: f.to_csv(index=False).replace("\n", "\n\n"),
+    "rows of delimiters": lambda f: f.to_csv(index=False).replace("\n", "\n,,\n", 5),
+    "white space": lambda f: f.set_axis(list("abc"), axis=1).to_csv(index=False, sep=" "),
+    "spaces": lambda f: f.to_csv(index=False).replace(",", " , "),
+    "continental": lambda f: f.to_csv(index=False, decimal=",", sep=";"),
+    "truth": lambda f: f.assign(last=f["weight"] > 0).to_csv(index=False),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_large_table_is_read_in_blocks_into_a_file(tmp_path, monkeypatch, page):
+    """The same numbers, names, labels and lines, however the text is cut and wherever the rows lie."""
+    text = PAGES[page](FRAME)
+    (tmp_path / "a.csv").write_text(text)
+    whole = source_of(tmp_path / "a.csv", missing="drop")
+    monkeypatch.setattr(text_reader, "BLOCK", 100)
+    monkeypatch.setattr(text_reader, "WIDE", 1)
+    for limit in (scratch.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(scratch, "MEMORY_LIMIT", limit)
+        table = arrays.read_one(tmp_path / "a.csv", DataConfig(path=str(tmp_path / "a.csv")))
+        assert isinstance(table.data, scratch.RowFile) == (limit == 0)
+        source = source_of(tmp_path / "a.csv", missing="drop")
+        np.testing.assert_array_equal(values(source), values(whole))
+        assert (source.names, source.labels) == (whole.names, whole.labels)
+        assert source.row_words(7) == whole.row_words(7)
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path):
+    bits = RNG.integers(0, 1 << 64, 4000, dtype=np.uint64).view(np.float64)
+    numbers = bits[np.isfinite(bits)][:3000].reshape(-1, 3)
+    for decimal, separator in ((".", ","), (",", ";")):
+        frame = pd.DataFrame(numbers, columns=list("abc"))
+        frame.to_csv(tmp_path / "a.csv", index=False, sep=separator, decimal=decimal)
+        table = arrays.read_one(tmp_path / "a.csv", DataConfig(path=str(tmp_path / "a.csv")))
+        assert table.data.tobytes() == numbers.tobytes()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_a_large_column_file_is_read_in_batches_into_a_file(tmp_path, monkeypatch, name):
+    frame = FRAME.assign(count=range(5, 35), whole=np.arange(30.0)).mask(lambda f: f["count"] == 9)
+    frame["count"] = frame["count"].astype("Int32")
+    frame.to_parquet(tmp_path / name, row_group_size=7) if "parquet" in name else frame.to_feather(
+        tmp_path / name, chunksize=7
+    )
+    whole = source_of(tmp_path / name, missing="mean")
+    monkeypatch.setattr(scratch, "MEMORY_LIMIT", 0)
+    source = source_of(tmp_path / name, missing="mean")
+    np.testing.assert_array_equal(values(source), values(whole))
+    assert source.names == whole.names == tuple(frame.columns)
 
 
 def test_fill_values_and_scale_factors_of_netcdf(tmp_path):

@@ -1,0 +1,120 @@
+"""Fields of a text table: which are numbers, missing values, dates or names, and what a column of words holds."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+
+MISSING = {
+    "", "na", "n/a", "n.a.", "n.a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "nil", "?", "-", "--", ".",
+    "#div/0!", "#value!", "#num!", "#ref!", "#null!", "#name?",
+}  # fmt: skip
+TRUTH = {"true": 1.0, "false": 0.0}
+MANY = 8  # so many numbers in order are hardly a row of measurements
+WITH_UNIT = re.compile(r"[^\w\s]?\s?[+-]?\d[\d.,]*\s?([%‰°€$£¥]|[a-zA-Zµ]{1,4})?$")
+DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}")
+WHOLE = re.compile(r"[+-]?\d+(\.0+)?")
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a field means a missing value."""
+    return text.strip().lower() in MISSING
+
+
+def number(text: str, decimal: str = ".") -> float:
+    """Return the number in a field; raise ValueError if it is none."""
+    if "_" in text or (decimal == "," and "." in text):
+        raise ValueError(text)
+    if text[:1] in "tTfF" and text.lower() in TRUTH:
+        return TRUTH[text.lower()]  # like the booleans of a Parquet table
+    return float(text.replace(",", ".") if decimal == "," else text)
+
+
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Return whether a field holds a number."""
+    try:
+        number(text, decimal)
+    except ValueError:
+        return False
+    return True
+
+
+def with_unit(text: str) -> bool:
+    """Return whether a field is a number with a unit or a currency."""
+    return WITH_UNIT.match(text) is not None
+
+
+def is_date(text: str) -> bool:
+    """Return whether text is a date or time: ISO 8601, or day, month and year in any order."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return bool(DATE.match(text))
+    return True
+
+
+def kind_of(seen: Sequence[str]) -> str:
+    """Return the kind of a column of words from some of its fields: dates, numbers with a unit, ids or text."""
+    if all(is_date(text) for text in seen):
+        return "dates"
+    if all(with_unit(text) for text in seen):
+        return "numbers with a unit or currency"
+    distinct = len(set(seen)) == len(seen) > 3
+    if distinct and all(any(c.isdigit() for c in text) for text in seen):
+        return "ids"
+    return "text"
+
+
+def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Return whether the first record has words where the others have numbers, or only words."""
+
+    def word(text: str) -> bool:
+        return not is_number(text, decimal) and not is_missing(text)
+
+    if not rest or all(word(f) or not f for f in first):
+        return any(word(f) for f in first)
+    columns = [[row[i] for row in rest if i < len(row)] for i in range(len(first))]
+    differs = [
+        word(f) and any(is_number(v, decimal) for v in column)
+        for f, column in zip(first, columns, strict=True)
+    ]
+    others = [is_number(f, decimal) for f in first]
+    if any(differs) and (sum(differs) > 1 or not any(others)):
+        return True  # a single word among numbers is an error in the row
+    if not first[0]:  # an empty corner above an index
+        return len(first) > 1 and rising(first[1:]) and all(row[0] for row in rest)
+    return word(first[0]) and numbers_on_top(first[1:], [row[1:] for row in rest])
+
+
+def rising(fields: Sequence[str]) -> bool:
+    """Return whether all fields are whole numbers, each larger than the one before."""
+    return all(WHOLE.fullmatch(f) for f in fields) and all(a < b for a, b in pairwise(map(float, fields)))
+
+
+def in_order(fields: Sequence[str]) -> bool:
+    """Return whether all fields are numbers, each larger, or each smaller, than the one before."""
+    if not all(is_number(f) for f in fields):
+        return False
+    steps = [b - a for a, b in pairwise(map(float, fields))]
+    return all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def numbers_on_top(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first record is a header of numbers, far from the numbers below them.
+
+    It is 0 … p−1, or rising whole numbers such as wavelengths, or many numbers in order such as wavenumbers.
+    """
+    if len(first) < 2 or len(rest) < 2:
+        return False
+    whole = rising(first) and not all(rising(row) for row in rest)
+    if whole and [float(f) for f in first] == list(range(len(first))):
+        return True
+    if not whole and not (len(first) >= MANY and in_order(first) and not any(in_order(row) for row in rest)):
+        return False
+    far = 0
+    for i, text in enumerate(first):
+        below = [float(row[i]) for row in rest if i < len(row) and is_number(row[i])]
+        if below:
+            low, high = min(below), max(below)
+            far += not low - (high - low) <= float(text) <= high + (high - low)
+    return len(first) > 2 and far == len(first)
