@@ -13,6 +13,7 @@ import numpy as np
 from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
+from sigmapca_cli.solution.solution import Solution
 
 NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
 OPSET = 17
@@ -48,10 +49,12 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
     """
     path = Path(path)
     kind = (kind or path.suffix.lstrip(".")).lower()
-    if kind not in WRITERS:
-        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}")
-    arrays = solution_arrays(run)
-    content = WRITERS[kind](arrays, facts(run))
+    if kind not in (*WRITERS, "onnx"):
+        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}, onnx")
+    solution = Solution.of(run)
+    content = (
+        onnx(solution, facts(run)) if kind == "onnx" else WRITERS[kind](solution_arrays(run), facts(run))
+    )
     replace_file(path, content)
     return path
 
@@ -78,9 +81,7 @@ def solution_arrays(run: Any) -> dict[str, np.ndarray]:
     if isinstance(T := found["whitening"], LowRank):
         found |= {"whitening": None, "whitening_left": T.left, "whitening_right": T.right}
     arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
-    if missing := [
-        name for name in ("filters", "sigma", "encoder", "decoder", "mean", "scale") if name not in arrays
-    ]:
+    if missing := [name for name in ("filters", "sigma") if name not in arrays]:
         raise InputError(f"the run has no {missing[0]} to export: is it finished?")
     return arrays
 
@@ -107,39 +108,17 @@ def facts(run: Any) -> dict[str, str]:
     shape = run.patch_shape
     if shape is not None:
         known["patch_shape"] = json.dumps([int(n) for n in shape])
-    raw = "raw" if getattr(run, "clip", None) is None else "clip(raw, clip[0], clip[1])"
+    solution = Solution.of(run)
+    raw = "raw" if solution.clip is None else "clip(raw, clip[0], clip[1])"
+    if solution.pixels:
+        known["raw"] = "pixels between 0 and 1: divide integers by the largest value of their type"
+    if solution.fills:
+        known["missing"] = "nan in raw is replaced by the mean of its feature"
     return {
         "format": "sigmapca-solution",
         "use": f"(({raw} - mean) / scale [@ whitening, or @ whitening_left @ whitening_right.T]) @ encoder",
         **known,
     }
-
-
-def affine(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the two affine maps of a solution, standardisation included.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        As `solution_arrays` returns them.
-
-    Returns
-    -------
-    mean : ndarray of shape (p,)
-        Mean of the raw features.
-    forward : ndarray of shape (p, k)
-        Of components = (raw − mean) @ forward.
-    back : ndarray of shape (k, p)
-        Of raw ≈ components @ back + mean.
-    """
-    scale, whitening = arrays["scale"], arrays.get("whitening")
-    encoder, decoder = arrays["encoder"], arrays["decoder"]
-    if "whitening_left" in arrays:
-        T = LowRank(arrays["whitening_left"], arrays["whitening_right"])
-        encoder, decoder = T @ encoder, decoder @ T.inverse()
-    if whitening is not None:
-        encoder, decoder = whitening @ encoder, decoder @ np.linalg.pinv(whitening)
-    return arrays["mean"], encoder / scale[:, None], decoder * scale
 
 
 def npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
@@ -188,13 +167,13 @@ def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
     return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 
-def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
     """Return an ONNX graph from raw rows to components, and back to rows.
 
     Parameters
     ----------
-    arrays : dict of str to ndarray
-        As `solution_arrays` returns them.
+    solution : Solution
+        What is applied.
     metadata : dict of str to str
         As `facts` returns it.
 
@@ -216,20 +195,28 @@ def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise InputError("exporting to onnx needs the onnx package: pip install onnx") from None
-    mean, forward, back = (a.astype(np.float32) for a in affine(arrays))
-    p, k = forward.shape
-    clip = [] if "clip" not in arrays else ["low", "high"]
-    nodes = [
-        *([helper.make_node("Max", ["raw", "low"], ["raised"])] if clip else []),
-        *([helper.make_node("Min", ["raised", "high"], ["clipped"])] if clip else []),
-        helper.make_node("Sub", ["clipped" if clip else "raw", "mean"], ["centred"]),
+    values = {name: getattr(solution, name).astype(np.float32) for name in ("mean", "forward", "back")}
+    p, k = solution.forward.shape
+    nodes, rows = [], "raw"
+    if solution.fills:
+        nodes += [
+            helper.make_node("IsNaN", ["raw"], ["lacking"]),
+            helper.make_node("Where", ["lacking", "mean", "raw"], ["whole"]),
+        ]
+        rows = "whole"
+    if solution.clip is not None:
+        values |= dict(zip(("low", "high"), solution.clip.astype(np.float32), strict=True))
+        nodes += [
+            helper.make_node("Max", [rows, "low"], ["raised"]),
+            helper.make_node("Min", ["raised", "high"], ["clipped"]),
+        ]
+        rows = "clipped"
+    nodes += [
+        helper.make_node("Sub", [rows, "mean"], ["centred"]),
         helper.make_node("MatMul", ["centred", "forward"], ["components"]),
         helper.make_node("MatMul", ["components", "back"], ["projected"]),
         helper.make_node("Add", ["projected", "mean"], ["reconstruction"]),
     ]
-    values = {"mean": mean, "forward": forward, "back": back}
-    if clip:
-        values |= dict(zip(clip, arrays["clip"].astype(np.float32), strict=True))
     graph = helper.make_graph(
         nodes,
         "sigmapca",
@@ -249,5 +236,4 @@ def onnx(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
 WRITERS: dict[str, Callable[[dict[str, np.ndarray], dict[str, str]], bytes]] = {
     "npz": npz,
     "safetensors": safetensors,
-    "onnx": onnx,
 }

@@ -30,6 +30,8 @@ def from_run(estimator: Any, run: Any) -> Any:
     why = refusal(run)
     if why is None and scaled(run):
         why = "its features were divided by their deviations; use run.to_sklearn(), which puts a scaler before it"
+    if why is None and run.patch_shape is not None:
+        why = "its features are pixels; use run.to_sklearn(), which brings bytes to their scale first"
     if why is not None:
         raise InputError(f"{run.folder}: no SigmaPCA can be made of it: {why}")
     filled = fill(estimator, run, mean=np.asarray(run.mean, float))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.export import affine, export, solution_arrays
+from sigmapca_cli.export import export
+from sigmapca_cli.solution.solution import Solution
 
 
 def make_run(whitening=False, mean=3.0):
@@ -28,6 +29,11 @@ def make_run(whitening=False, mean=3.0):
         whitening=np.linalg.qr(generator.standard_normal((p, p)))[0] * 3 if whitening else None,
         attrs={"model": "nlpca", "seed": 7, "config_hash": "ab"},
         patch_shape=(2, 2, 3),
+        names=None,
+        clip=None,
+        config={},
+        folder="run",
+        status="finished",
     )
 
 
@@ -43,10 +49,10 @@ def components(run, raw):
 
 def test_the_affine_map_is_standardisation_whitening_and_encoder(run):
     raw = np.random.default_rng(1).standard_normal((50, 12)) * 5
-    mean, forward, back = affine(solution_arrays(run))
-    y = (raw - mean) @ forward
+    solution = Solution.of(run)
+    y = solution.apply(raw)
     np.testing.assert_allclose(y, components(run, raw), rtol=1e-10)
-    np.testing.assert_allclose(((y @ back + mean) - mean) @ forward, y, rtol=1e-9)
+    np.testing.assert_allclose(solution.apply(solution.invert(y)), y, rtol=1e-9)
 
 
 def test_npz_holds_every_array_and_the_metadata(run, tmp_path):
@@ -83,8 +89,23 @@ def test_onnx_computes_the_components_and_the_reconstruction(run, tmp_path):
     raw = np.random.default_rng(1).standard_normal((33, 12)).astype(np.float32)
     y, back = session.run(["components", "reconstruction"], {"raw": raw})
     np.testing.assert_allclose(y, components(run, raw), atol=2e-5)
-    _, _, inverse = affine(solution_arrays(run))
-    np.testing.assert_allclose(back, components(run, raw) @ inverse + run.mean, atol=2e-4)
+    np.testing.assert_allclose(back, Solution.of(run).invert(components(run, raw)), atol=2e-4)
+
+
+def test_onnx_fills_and_clips_as_the_run_does(run, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    run.config, run.clip = (
+        {"data": {"name": "array", "missing": "mean"}},
+        np.stack([run.mean - 1, run.mean + 1]),
+    )
+    session = runtime.InferenceSession(
+        str(export(run, tmp_path / "a.onnx")), providers=["CPUExecutionProvider"]
+    )
+    raw = np.random.default_rng(1).standard_normal((33, 12)).astype(np.float32) * 3
+    raw[3, 4] = np.nan
+    y = session.run(["components"], {"raw": raw})[0]
+    np.testing.assert_allclose(y, Solution.of(run).apply(raw), atol=2e-5)
 
 
 def test_onnx_keeps_its_digits_far_from_zero(tmp_path):

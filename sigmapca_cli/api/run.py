@@ -15,6 +15,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.identifiability import LEVEL, Certificate
 from sigmapca_cli.runs.find import resolve, shortened
 from sigmapca_cli.runs.read import Run as StoredRun
+from sigmapca_cli.solution.solution import Solution
 
 if TYPE_CHECKING:
     from sigmapca_cli.api.pictures import Picture
@@ -97,8 +98,10 @@ class Run(StoredRun):
 
         Parameters
         ----------
-        X : array-like or table of shape (n, p)
-            Rows in the units of the training data. Columns of a table are taken by the names of the features.
+        X : array-like, table or sparse matrix of shape (n, p)
+            Rows in the units of the training data, of a run on pixels also integers up to the largest of their type.
+            Columns of a table are taken by the names of the features. Missing values are treated as `data.missing` of
+            the run says: replaced by the mean, or the row has components of nan.
 
         Returns
         -------
@@ -108,11 +111,11 @@ class Run(StoredRun):
         Raises
         ------
         InputError
-            If the rows do not fit, or the run has no solution.
+            If the rows do not fit, hold values that are not finite, or the run has no solution.
         """
-        mean, forward, _ = self._affine
-        rows = self._rows(X, len(mean), "features")
-        return np.asarray(((rows if self.clip is None else np.clip(rows, *self.clip)) - mean) @ forward)
+        from sigmapca_cli.solution.new_rows import transformed
+
+        return transformed(self.solution, X)
 
     def inverse_transform(self, Y: Any) -> np.ndarray:
         """Return the rows that components stand for, as `sigmapca reconstruct` does.
@@ -132,8 +135,9 @@ class Run(StoredRun):
         InputError
             If Y has not k columns, or the run has no solution.
         """
-        mean, _, back = self._affine
-        return np.asarray(self._rows(Y, len(back), "components") @ back + mean)
+        from sigmapca_cli.solution.new_rows import matrix_of
+
+        return self.solution.invert(matrix_of(Y, len(self.solution.decoder), what="components"))
 
     def to_sklearn(self) -> Any:
         """Return the solution as a fitted estimator of scikit-learn.
@@ -218,25 +222,9 @@ class Run(StoredRun):
         return Picture(figure)
 
     @cached_property
-    def _affine(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        from sigmapca_cli.export import affine, solution_arrays
-
-        return affine(solution_arrays(self))
-
-    def _rows(self, X: Any, width: int, what: str) -> np.ndarray:
-        names = self.names if what == "features" else None
-        if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
-            columns = {str(column): column for column in X.columns}
-            if missing := [name for name in names if name not in columns]:
-                raise InputError(f"the table has no column {missing[0]!r}, which this run needs")
-            X = X[[columns[name] for name in names]].to_numpy()
-        try:
-            rows = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{what}: no matrix of numbers") from None
-        if rows.ndim != 2 or rows.shape[1] != width:
-            raise InputError(f"expected {what} of shape (n, {width}), got {rows.shape}")
-        return rows
+    def solution(self) -> Solution:
+        """Return the solution as a map of raw rows. Raise InputError if the run has none."""
+        return Solution.of(self)
 
     def __repr__(self) -> str:
         from sigmapca_cli.api.pictures import numbers

@@ -22,7 +22,6 @@ KEYS = typer.Argument(None, metavar="data.KEY=VALUE", help="Where the file diffe
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
 FORCE = typer.Option(False, "--force", help="Replace the file when it exists.")
-ROWS = 8192
 
 
 def transform(
@@ -30,33 +29,25 @@ def transform(
     dataset: str = DATASET, force: bool = FORCE,
 ) -> None:  # fmt: skip
     """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed; the file is read as the run's data were."""
-    import numpy as np
-
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import Form, claim, files_of_run
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.export import affine, solution_arrays
-    from sigmapca_cli.sources.reading import new_source
-    from sigmapca_cli.sources.sparse import is_sparse
+    from sigmapca_cli.solution.new_rows import new_source
+    from sigmapca_cli.solution.solution import Solution, told_incomplete
 
     opened = open_run(run)
     claim(output, reads=[input], keeps=files_of_run(opened), force=force)
-    mean, forward, _ = affine(solution_arrays(opened))
+    solution = Solution.of(opened)
     try:
         source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
     except InputError as problem:  # here they are options
         raise InputError(as_options(str(problem))) from None
-    k = forward.shape[1]
+    k = solution.forward.shape[1]
     names = [f"component_{i + 1}" for i in range(k)] if opened.names else None
-    blocks = source.raw_projections(forward, mean @ forward)
-    if opened.clip is not None or not is_sparse(getattr(source, "X", None)):
-        # the mean first: far from zero, the difference of two products would lose digits
-        clip = opened.clip
-        raws = source.raw_blocks(ROWS)
-        blocks = (((raw if clip is None else np.clip(raw, *clip)) - mean) @ forward for raw in raws)
-    stream(blocks, source.incomplete, output, Form(source.n, k, names, source.labels, source.sample_rate))
+    form = Form(source.n, k, names, source.labels, source.sample_rate)
+    write(solution.stream(source), output, form)
     if source.incomplete is not None:
-        print(f"  {int(source.incomplete.sum())} rows with missing values have nan")
+        print(f"  {told_incomplete(int(source.incomplete.sum()))}")
 
 
 def reconstruct(
@@ -67,22 +58,22 @@ def reconstruct(
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import Form, claim, files_of_run
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.export import affine, solution_arrays
+    from sigmapca_cli.solution.new_rows import NewData
+    from sigmapca_cli.solution.solution import ROWS, Solution
     from sigmapca_cli.sources.arrays import build
-    from sigmapca_cli.sources.reading import NewData
 
     opened = open_run(run)
     claim(output, reads=[input], keeps=files_of_run(opened), force=force)
-    mean, _, back = affine(solution_arrays(opened))
+    solution = Solution.of(opened)
     try:
         given = {"name": "array", "standardise": "none", **changes(keys, key, dataset)}
         source = build(NewData(path=input, **given))
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
-    if source.p != len(back):
-        raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(back)}")
-    blocks = (y @ back + mean for y in source.raw_blocks(ROWS))
-    stream(blocks, None, output, Form(source.n, len(mean), opened.names, source.labels))
+    if source.p != len(solution.decoder):
+        raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(solution.decoder)}")
+    blocks = (solution.invert(y) for y in source.raw_blocks(ROWS))
+    write(blocks, output, Form(source.n, len(solution.mean), opened.names, source.labels))
 
 
 def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dict[str, Any]:
@@ -93,18 +84,14 @@ def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dic
     return {**data_keys(keys or []), **options}
 
 
-def stream(blocks: Iterable[Any], incomplete: Any, output: str, form: Any) -> None:
-    """Write blocks of rows; those marked in `incomplete` (n,) become nan. Written aside and moved into place."""
+def write(blocks: Iterable[Any], output: str, form: Any) -> None:
+    """Write blocks of rows, aside and moved into place."""
     from sigmapca_cli.cli.outputs import writer
 
-    target, place = Path(output), 0
-    with writer(target, form) as write:
+    with writer(Path(output), form) as append:
         for block in blocks:
-            if incomplete is not None:
-                block[incomplete[place : place + len(block)]] = float("nan")
-            place += len(block)
-            write(block)
-    print(f"{target}: {form.n} × {form.k}")
+            append(block)
+    print(f"{output}: {form.n} × {form.k}")
 
 
 def export(

@@ -120,8 +120,8 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.runs.write import write_evaluation
     from sigmapca_cli.shares import gathered, sharing
+    from sigmapca_cli.solution.new_rows import new_source, placed
     from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.reading import new_source
     from sigmapca_cli.sources.stored import data_config
 
     run = open_run(name)
@@ -135,11 +135,11 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
         raise InputError(f"{run.folder}: filters of {run.filters.shape[0]} features, data of {source.p}")
     if len(set(gathered(source.hash))) > 1:
         raise InputError(f"{run.folder}: the processes read different data; give all of them the same files")
-    other = source if data is None else in_units_of(run, source)
+    other = source if data is None else placed(run, source)
     values = evaluate_solution(run.filters, run.sigma, run.encoder, other)
     found: dict[str, Any] = dict(values)
     if certificate:  # a question about the shape of a distribution, wherever it lies
-        rows = source if data is None else in_units_of(run, source, centred=True)
+        rows = source if data is None else placed(run, source, centred=True)
         found["identifiability"] = certified(run, rows, values)
     here = sharing()
     if here is not None and here.rank:
@@ -172,32 +172,3 @@ def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
     sentences = [state] if state and unconverged else [*([state] if state else []), *explain(found)]
     values["identifiability/words"] = "\n".join(sentences)
     return sentences
-
-
-def in_units_of(run: Any, source: Any, *, centred: bool = False) -> Any:
-    """Other data standardised with the mean and scale that the run was trained with, as in-memory rows."""
-    import numpy as np
-
-    from sigmapca_cli.low_rank import LowRank
-    from sigmapca_cli.shares import shared
-    from sigmapca_cli.sources.implicit import WIDE
-    from sigmapca_cli.sources.memory import MemorySource, PlacedSource
-    from sigmapca_cli.sources.options import Standardisation
-    from sigmapca_cli.sources.sparse import is_sparse
-
-    mean = np.zeros(source.p) if run.mean is None else run.mean
-    scale = np.ones(source.p) if run.scale is None else run.scale
-    factors = run.whitening if isinstance(run.whitening, LowRank) else None
-    unlike = run.clip is not None or (run.whitening is not None and factors is None)
-    if not unlike and (source.p > WIDE or is_sparse(getattr(source, "X", None))):
-        return source.placed(source.mean if centred else mean, scale, factors)
-    low, high = (-np.inf, np.inf) if run.clip is None else run.clip
-    with shared(None):  # every rank holds all of these rows
-        x = np.concatenate(
-            [((np.clip(raw, low, high) - mean) / scale).astype(np.float32) for raw in source.raw_blocks()]
-        )
-    if run.whitening is not None:
-        x = x @ run.whitening.astype(np.float32)
-    # Centred on themselves, rows that have moved away from the training data would cost no reconstruction.
-    kind = MemorySource if centred else PlacedSource
-    return kind(source.name, x, Standardisation(standardise="none"))

@@ -8,7 +8,7 @@ def data_keys(given: Sequence[str]) -> dict[str, Any]:
     """Fields of the data group from arguments such as data.drop=[id,label]; InputError for anything else."""
     from sigmapca_cli.checks import nearest
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.reading import known_fields
+    from sigmapca_cli.solution.new_rows import known_fields
 
     found = {}
     names = [f"data.{name}" for name in known_fields() if name != "path"]

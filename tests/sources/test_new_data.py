@@ -9,10 +9,10 @@ from PIL import Image
 from scipy.io import wavfile
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.solution.new_rows import new_source
 from sigmapca_cli.sources import arrays, build, repair, scratch, several
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.imputation import by_ppca
-from sigmapca_cli.sources.reading import new_source
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(40, 3)) * [1, 2, 5] + [0, 10, -3], columns=["a", "b", "c"])
@@ -32,6 +32,7 @@ def run_on(source, **data):
         config={"data": {"name": source.name, "recognise": True, **data}},
         names=None if source.names is None else list(source.names),
         patch_shape=source.patch_shape, mean=source.mean, filters=np.eye(source.p), clip=source.clip,
+        encoder=np.eye(source.p), decoder=np.eye(source.p), scale=np.ones(source.p), whitening=None,
     )  # fmt: skip
 
 

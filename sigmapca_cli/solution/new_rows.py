@@ -1,0 +1,171 @@
+"""New rows for a stored solution, read like its training data: the same columns by name, pixels on the same scale."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.low_rank import LowRank
+from sigmapca_cli.shares import shared
+from sigmapca_cli.solution.solution import Solution, told_incomplete
+from sigmapca_cli.sources import arrays, build
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.config import DataConfig, as_stored, kinds_of
+from sigmapca_cli.sources.describe import kind_of_path
+from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.memory import MemorySource, PlacedSource
+from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.sources.sparse import is_sparse
+from sigmapca_cli.sources.table import in_order
+
+# Settings of how a file is read, without those that select or change rows.
+TABLES = (
+    "key", "dataset", "transpose", "header", "columns", "drop", "decimal", "delimiter", "encoding", "recognise",
+)  # fmt: skip
+PICTURES = ("patch", "stride", "padding", "grey", "max_pixels", "recognise")
+
+
+@dataclass
+class NewData(DataConfig):
+    """A data group, and what its run expects of a table."""
+
+    expected: Any = None  # names of the features, in the run's order
+    least: int = 1  # rows
+    fill: Any = None  # (p,) values that replace missing ones
+
+
+def new_source(
+    run: Any, path: str, changes: dict[str, Any] | None = None, *, aligned: bool = False
+) -> Source:
+    """Return the rows in a file or folder, read like the run's own data; `changes`: fields of the data group.
+
+    Raw rows (`raw_blocks`) are in the units of the run's mean and scale. `aligned`: no row is left out; a row with
+    missing values, which has no components, is marked in `incomplete` (n,). Raise InputError if the file lacks a column
+    of the run or has another number of features.
+    """
+    stored, changes = as_stored(run.config.get("data", {})), dict(changes or {})
+    kind = changes.pop("name", None) or kind_of_path(path)
+    of_pixels = run.patch_shape is not None
+    options: dict[str, Any] = {"name": kind, "path": path, "standardise": "none"}
+    if kind in kinds_of("pixels"):
+        if not of_pixels:
+            raise InputError(
+                f"{path} holds pictures, but this run was trained on {stored.get('name', 'other data')}"
+            )
+        options |= {name: stored[name] for name in PICTURES if name in stored}
+        options["grey"] = run.patch_shape[2] == 1
+    elif kind == "signals":
+        options["mix"] = False
+    elif kind == "array":
+        options |= {name: stored[name] for name in TABLES if stored.get(name) is not None}
+        return _table(run, options, changes, aligned)
+    return _of_width(len(run.filters), path, build(DataConfig(**{**options, **changes})))
+
+
+def _table(run: Any, options: dict[str, Any], changes: dict[str, Any], aligned: bool) -> Source:
+    solution = Solution.of(run)
+    by_name = solution.names and changes.get("columns") is None and not options.get("transpose")
+    if by_name:
+        options["columns"] = options["drop"] = (
+            None  # the names select the columns, in whatever order they are
+        )
+    missing = changes.get("missing", solution.missing)
+    names = solution.names if by_name else None
+    cfg = NewData(**{**options, **changes, "missing": missing}, expected=names)
+    if missing == "ppca":
+        cfg.missing = missing = "drop"  # the PPCA model of the training rows is not stored
+    if missing == "mean" or (missing == "drop" and aligned):
+        cfg.missing, cfg.fill = "mean", run.mean
+    source = arrays.build(cfg)
+    if missing == "mean":
+        source.incomplete = None
+    if solution.pixels and isinstance(source, arrays.ArraySource):
+        source.unit = solution.unit(source.pixels)
+        solution.check_scale(source.mean * source.unit, str(cfg.path))
+    return _of_width(len(run.filters), str(cfg.path), source)
+
+
+def _of_width(width: int, path: str, source: Source) -> Source:
+    """Return the source; raise InputError if it has another number of features than the run."""
+    if source.p != width:
+        raise InputError(f"{path}: rows have {source.p} numbers, this run needs {width}")
+    return source
+
+
+def known_fields() -> list[str]:
+    """Return the names of the fields of a data group."""
+    return [field.name for field in fields(DataConfig)]
+
+
+def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "features") -> Any:
+    """Return rows in memory as an array (n, width) of numbers, or as compressed rows.
+
+    Parameters
+    ----------
+    X : array-like, table, tensor or sparse matrix
+        The columns of a table are taken by `names`, where there are some.
+    width : int
+        Number of columns.
+    names : list of str, optional
+        Names of the columns, in order.
+    what : str
+        What the columns are, for an error.
+
+    Returns
+    -------
+    ndarray or csr_matrix
+        In the type that X has; a masked value is nan.
+
+    Raises
+    ------
+    InputError
+        If X is no matrix of numbers of this width, or lacks a column.
+    """
+    if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        order = in_order([str(column) for column in X.columns], names, "the table")
+        X = (X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]).to_numpy()
+    if is_sparse(X) or hasattr(X, "tocsr"):
+        rows: Any = X.tocsr()
+    else:
+        X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        try:
+            rows = np.asarray(X)
+            rows = rows if rows.dtype.kind in "biuf" else np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: no matrix of numbers") from None
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise InputError(f"expected {what} of shape (n, {width}), got {rows.shape}")
+    return rows
+
+
+def transformed(solution: Solution, X: Any) -> np.ndarray:
+    """Return the components (n, k) of rows in memory, as `new_source` and `Solution.stream` give those of a file."""
+    rows = matrix_of(X, len(solution.mean), solution.names)
+    if solution.pixels and not is_sparse(rows) and len(rows):
+        solution.check_scale(rows.mean(axis=0) * solution.unit(rows.dtype), "features")
+    Y = solution.apply(rows)
+    if incomplete := int(np.isnan(Y[:, :1]).sum()):
+        logging.getLogger("sigmapca").warning("%s", told_incomplete(incomplete))
+    return Y
+
+
+def placed(run: Any, source: Source, *, centred: bool = False) -> Any:
+    """Return other data standardised as the run's were: with its mean, or centred on themselves.
+
+    Centred on themselves, rows that have moved away from the training data would cost no reconstruction.
+    """
+    solution = Solution.of(run)
+    factors = solution.whitening if isinstance(solution.whitening, LowRank) else None
+    unlike = solution.clip is not None or (solution.whitening is not None and factors is None)
+    if not unlike and (source.p > WIDE or is_sparse(getattr(source, "X", None))):
+        return source.placed(source.mean if centred else solution.mean, solution.scale, factors)
+    with shared(None):  # every rank holds all of these rows
+        x = np.concatenate([solution.standardised(raw) for raw in source.raw_blocks()])
+    kind = MemorySource if centred else PlacedSource
+    return kind(source.name, x, Standardisation(standardise="none"))
