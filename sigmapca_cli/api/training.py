@@ -31,9 +31,10 @@ def train(
 
     Parameters
     ----------
-    data : array-like, table, path or str, optional
+    data : array-like, table, path, list of paths or str, optional
         Rows (n, p) in memory: an array, a table of pandas or polars, a tensor, a sparse matrix. Or a file or folder
-        that `data=` reads. Or the name of data, such as "planted". Natural image patches unless given.
+        that `data=` reads, or a list of files, one below the other. Or the name of data, such as "planted". Natural
+        image patches unless given.
     k : int, float or str, optional
         Components: how many, a share of the variance such as 0.95, "all", "mdl" or "mle".
     a : float or "auto", optional
@@ -101,6 +102,11 @@ def words_of_data(data: Any, outputs: str | None) -> list[str]:
         path = os.fspath(data)
         kind = kind_of_path(path)
         return [f"data={kind}", override("data.path", Path(path).expanduser())]
+    if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
+        from sigmapca_cli.sources.describe import kind_of_path
+
+        paths = [str(Path(one).expanduser()) for one in data]
+        return [f"data={kind_of_path(paths[0])}", override("data.path", paths)]
     from sigmapca_cli.api.arrays import stored
 
     # Every value is meant: nothing is taken for an index or a fill value.

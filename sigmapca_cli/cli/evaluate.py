@@ -147,10 +147,15 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     if data is None:
         write_evaluation(run.path, values)
     else:
-        from pathlib import Path
-
-        write_evaluation(run.path, {f"on/{Path(data).stem}/{k}": v for k, v in values.items()})
+        write_evaluation(run.path, {f"on/{on_key(data, source.hash)}/{k}": v for k, v in values.items()})
     return found
+
+
+def on_key(data: str, digest: str) -> str:
+    """Return what other data are called in the run: their name, and the beginning of the hash of their rows."""
+    from pathlib import Path
+
+    return f"{Path(data).stem}-{digest[:8]}"
 
 
 def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:

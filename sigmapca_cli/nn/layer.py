@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.methods import automatic, constraints
+from sigmapca_cli.methods import constraints
 from sigmapca_cli.methods.method import SMALLEST_SIGMA
-from sigmapca_cli.nn.checks import check_choices, check_numbers, check_sizes
 from sigmapca_cli.nn.pieces import LossOfLayer
 from sigmapca_cli.nn.statistics import leading, moments_of
 
@@ -98,23 +97,11 @@ class SigmaPCA(LossOfLayer):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features, n_components)
-        check_choices(sigma, constraint, nonlinearity, derivative, start)
-        check_numbers(a, momentum, epsilon)
-        self.in_features, self.n_components, self.a, self.sync = in_features, n_components, a, sync
-        self.nonlinearity, self.derivative, self.constraint = nonlinearity, derivative, constraint
-        self.sigma_rule, self.momentum, self.epsilon, self.relative = sigma, momentum, epsilon, relative
-        self.start = start
-        where: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.weight = nn.Parameter(torch.empty(in_features, n_components, **where))
-        self.deviation = nn.Parameter(torch.ones(n_components, **where)) if sigma == "trained" else None
-        self.register_buffer("running_mean", torch.zeros(in_features, **where))
-        self.register_buffer("variance", torch.ones(n_components, **where))
-        self.register_buffer("batches", torch.zeros((), dtype=torch.long, device=device))
-        if a == "auto":
-            for name, value in automatic.start(self.variance).items():
-                self.register_buffer(f"auto_{name}", value)
+        super().__init__(
+            in_features, n_components, a=a, nonlinearity=nonlinearity, derivative=derivative, sigma=sigma,
+            momentum=momentum, epsilon=epsilon, relative=relative, start=start, constraint=constraint, sync=sync,
+            device=device, dtype=dtype,
+        )  # fmt: skip
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -10,31 +10,41 @@ from torch import Tensor, nn
 
 from sigmapca_cli.methods import automatic, constraints, nonlinearities, objectives
 from sigmapca_cli.methods.config import LEAST_VARIANCE
+from sigmapca_cli.methods.share import Share
+from sigmapca_cli.nn.checks import check_choices, check_numbers, check_sizes
 from sigmapca_cli.nn.statistics import batch_mean
 
 
 class LossOfLayer(nn.Module):
-    """The pieces of the main loss on a batch; `SigmaPCA` makes the parameters, and says what the settings mean."""
+    """The parameters and averages of a layer, and the pieces of the main loss; `SigmaPCA` says what they mean."""
 
-    in_features: int
-    a: float | str
-    nonlinearity: str
-    derivative: str
-    constraint: str
-    sigma_rule: str
-    momentum: float
-    epsilon: float
-    relative: bool
-    start: str
-    sync: bool
-
-    weight: nn.Parameter
-    deviation: nn.Parameter | None
-    running_mean: Tensor
+    running_mean: Tensor  # buffers, of which torch tells no type
     variance: Tensor
     batches: Tensor
     auto_a: Tensor
     auto_abs_z: Tensor
+
+    def __init__(
+        self, p: int, k: int, *, a: float | str, nonlinearity: str, derivative: str, sigma: str, momentum: float,
+        epsilon: float, relative: bool, start: str, constraint: str, sync: bool, device: Any, dtype: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        check_sizes(p, k)
+        check_choices(sigma, constraint, nonlinearity, derivative, start)
+        check_numbers(a, momentum, epsilon)
+        self.in_features, self.n_components, self.a, self.sync = p, k, a, sync
+        self.nonlinearity, self.derivative, self.constraint = nonlinearity, derivative, constraint
+        self.sigma_rule, self.momentum, self.epsilon, self.relative = sigma, momentum, epsilon, relative
+        self.start = start
+        where: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.weight = nn.Parameter(torch.empty(p, k, **where))
+        self.deviation = nn.Parameter(torch.ones(k, **where)) if sigma == "trained" else None
+        self.register_buffer("running_mean", torch.zeros(p, **where))
+        self.register_buffer("variance", torch.ones(k, **where))
+        self.register_buffer("batches", torch.zeros((), dtype=torch.long, device=device))
+        if a == "auto":
+            for name, value in automatic.start(self.variance).items():
+                self.register_buffer(f"auto_{name}", value)
 
     @property
     def filters(self) -> Tensor:
@@ -99,7 +109,7 @@ class LossOfLayer(nn.Module):
         state = {"a": self.auto_a, "abs_z": self.auto_abs_z}
         if self.training:
             with torch.no_grad():
-                automatic.advance_(state, z, self.momentum, _Shared(self.sync))  # type: ignore[arg-type]
+                automatic.advance_(state, z, self.momentum, _Shared(self.sync))
         a = state["a"].clone()
         return lambda z: h(z, a)[0]
 
@@ -118,7 +128,7 @@ class LossOfLayer(nn.Module):
         return x
 
 
-class _Shared:
+class _Shared(Share):
     """The rows of a batch over all processes, for `methods.automatic`."""
 
     def __init__(self, sync: bool) -> None:

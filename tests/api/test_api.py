@@ -148,6 +148,14 @@ def test_a_path_is_read_as_the_command_reads_it(tmp_path, solved):
     np.testing.assert_array_equal(run.filters, solved.filters)
 
 
+def test_a_list_of_files_is_read_as_the_command_reads_it(tmp_path, solved):
+    for name, part in (("a.npy", X[:700]), ("b.npy", X[700:])):
+        np.save(tmp_path / name, part)
+    run = sp.train([tmp_path / "a.npy", "b.npy"], k=3, a="auto", solver="newton")
+    np.testing.assert_allclose(run.filters, solved.filters, atol=1e-9)
+    assert run.attrs["n"] == len(X)
+
+
 def test_transform_its_inverse_and_the_estimator(solved):
     Y = solved.transform(X)
     np.testing.assert_allclose(Y.std(0), 1, rtol=1e-6)

@@ -108,7 +108,19 @@ def test_evaluate_on_other_rows_and_in_words(world):
     assert "4 of 4 components have identified axes" in words
     with h5py.File(sweep / "0" / "run.h5") as file:
         assert file["evaluation/identifiability/curvature"].shape == (4, 4)
-        assert "on/other/explained_variance" in file["evaluation"]
+        (key,) = file["evaluation/on"]
+        assert key.startswith("other-") and "explained_variance" in file[f"evaluation/on/{key}"]
+
+
+def test_other_rows_in_files_of_one_name_are_kept_apart(world):
+    for i in (1, 2):
+        (world.folder / f"e{i}").mkdir()
+        np.save(world.folder / f"e{i}" / "t.npy", np.random.default_rng(i).normal(size=(300, 16)) * i)
+        for _ in range(2):  # again: in its own place
+            world("evaluate", "outputs/pca", "--data", f"e{i}/t.npy")
+    with h5py.File(world.folder / "outputs" / "pca" / "run.h5") as file:
+        found = [file[f"evaluation/on/{key}/reconstruction_error"][()] for key in file["evaluation/on"]]
+    assert len(found) == 2 and found[0] != found[1]
 
 
 def test_show_plot_export_last(world):

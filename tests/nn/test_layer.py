@@ -296,7 +296,7 @@ BAD = {
     "rows of 3 features": lambda: SigmaPCA(4, 2).loss(torch.zeros(9, 3)),
     "variance in 1 directions only": lambda: SigmaPCA(4, 2).init_pca(torch.arange(8.0)[:, None].repeat(1, 4)),
     "NaN": lambda: SigmaPCA(4, 2).init_pca(torch.full((9, 4), float("nan"))),
-    "0 rows": lambda: SigmaPCA(4, 2).init_pca([]),
+    "no rows": lambda: SigmaPCA(4, 2).init_pca([]),
     "images of shape": lambda: PatchSigmaPCA(1, 2, 2).loss(torch.zeros(2, 3, 8, 8)),
     "stride=0": lambda: PatchSigmaPCA(1, 2, 2, stride=0),
     "LinearICA: give a number": lambda: LinearICA(4, 2, a="auto"),
@@ -307,3 +307,14 @@ BAD = {
 def test_what_does_not_fit_is_refused_in_words(words):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         BAD[words]()
+
+
+def test_the_rank_of_a_layer_is_that_of_the_data():
+    from sigmapca_cli.nn.statistics import leading
+    from sigmapca_cli.sources.statistics import rank_of
+
+    variances = np.array([1.0, 0.5, 0.2, 2.6e-15])  # the last is rounding: less than 8·p·ε of the first
+    assert rank_of(variances) == 3
+    leading(torch.as_tensor(np.diag(variances)), 3)
+    with pytest.raises(ValueError, match="3 directions"):
+        leading(torch.as_tensor(np.diag(variances)), 4)
