@@ -23,7 +23,8 @@ def batch_mean(v: Tensor, sync: bool) -> Tensor:
         return mean
     from torch.distributed.nn.functional import all_reduce
 
-    total: Tensor = all_reduce(mean)  # its gradient is the sum of the gradients of all processes
+    # its gradient is the sum of the gradients of all processes
+    total: Tensor = all_reduce(mean)  # type: ignore[no-untyped-call]
     return total / dist.get_world_size()
 
 
