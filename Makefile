@@ -3,10 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Many tests wait for other processes, so more of them run side by side than there are cores.
-WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: help demo test quick lowest hydra-next torture fuzz bench pictures docs pages method-pictures clean
+.PHONY: help demo test quick full lowest hydra-next torture fuzz bench pictures docs pages method-pictures clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -22,17 +21,23 @@ demo: $(READY)  ## set up, train nonlinear PCA on natural image patches, draw th
 	$(BIN)/sigmapca train model=nlpca a=4
 	$(BIN)/sigmapca plot last
 
-test: $(READY)  ## set up, then every check: ruff, mypy, import contracts, all tests on all cores
+# Threads that wait leave the core to others.
+TESTS := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test: $(READY)  ## set up, then every check: ruff, mypy, import contracts, the tests on all cores
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal  # threads that wait leave the core to others
+	$(TESTS)
 
 quick: $(READY)  ## the checks that take a minute: ruff, import contracts, the tests without runs and processes
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -m quick
+
+full: $(READY)  ## what `make test` leaves out: every method, random damage and kills, pages, whole experiments, schedulers
+	$(TESTS) -m full
 
 lowest:  ## the tests of runs and commands with the lowest versions that are allowed
 	$(PYTHON) -m venv .venv-lowest
@@ -49,14 +54,14 @@ hydra-next:  ## sweeps and launchers with Hydra 1.4
 		'hydra-submitit-launcher>=1.4.0rc3' 'hydra-joblib-launcher>=1.4.0rc3' 'hydra-ray-launcher>=1.4.0rc3' \
 		'hydra-optuna-sweeper>=1.4.0rc3' \
 		pytest hypothesis
-	.venv-hydra/bin/python -m pytest tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_searches.py tests/cli/test_errors.py \
+	.venv-hydra/bin/python -m pytest -m 'full or not full' tests/launchers tests/cluster tests/cli/test_sweeps.py tests/cli/test_searches.py tests/cli/test_errors.py \
 		tests/cli/test_one_line.py tests/fuzz/test_overrides.py
 
 torture: $(READY)  ## 300 kills of each kind at random moments: commands, runs, checkpoints, locks
-	SIGMAPCA_TORTURE=300 $(BIN)/python -m pytest -s tests/durability tests/training/test_resume.py
+	SIGMAPCA_TORTURE=300 $(BIN)/python -m pytest -s -m 'full or not full' tests/durability tests/training/test_resume.py
 
 fuzz: $(READY)  ## 10,000 damaged files and odd command lines: every file reader must answer damaged input with a one-line error
-	SIGMAPCA_FUZZ=10000 $(BIN)/python -m pytest tests/fuzz
+	SIGMAPCA_FUZZ=10000 $(BIN)/python -m pytest -m 'full or not full' tests/fuzz
 
 bench: $(READY)  ## timings against peers, into benchmarks/results.json
 	$(BIN)/python benchmarks/run.py

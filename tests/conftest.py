@@ -91,9 +91,41 @@ QUICK = (
 """Files that together touch every room and take less than a minute: `make quick`."""
 
 
+FULL = (
+    "cluster/test_gridengine.py",
+    "cluster/test_schedulers.py::test_a_signal_during_start_up_is_75",
+    "cluster/test_slurm.py",
+    "docs/test_adding_a_data_source.py",
+    "docs/test_adding_a_method.py",
+    "docs/test_adding_a_nonlinearity.py",
+    "docs/test_adding_an_experiment.py",
+    "docs/test_commands.py::test_every_command_of_a_page_works",
+    "docs/test_python_examples.py",
+    "docs/test_site.py::test_the_site_is_searchable_and_has_every_public_name",
+    "docs/test_site.py::test_the_site_loads_nothing_from_elsewhere",
+    "durability/test_commands_killed.py",
+    "durability/test_faults.py::test_fifty_processes_at_once",
+    "durability/test_faults.py::test_of_fifty_processes_one_gets_the_named_folder",
+    "durability/test_killed.py::test_killed_at_random_moments",
+    "durability/test_namespaces.py::test_a_run_that_died_in_one_pod_goes_on_in_another_with_the_same_bits",
+    "fuzz/test_overrides.py",
+    "fuzz/test_readers.py::test_damaged_files_cost_one_line",
+    "report/test_browser.py",
+    "reproduce/test_command.py::test_a_schedulers_signal_is_75_and_the_same_command_goes_on",
+    "reproduce/test_reproduce.py",
+)
+"""Random damage and kills, commands of pages, whole experiments, schedulers and browsers: `make full`.
+
+What they have found is pinned where it always runs: `fuzz/test_hostile.py`, `fuzz/test_folders.py`, `runs/`, `cli/`.
+"""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the quick files."""
+    """Mark the tests of these files: what is part of `make full` is no part of `make quick`."""
     tests = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(tests).as_posix() in QUICK:
+        file = item.path.relative_to(tests).as_posix()
+        if file in FULL or f"{file}::{getattr(item, 'originalname', '')}" in FULL:
+            item.add_marker("full")
+        elif file in QUICK and item.get_closest_marker("full") is None:
             item.add_marker("quick")

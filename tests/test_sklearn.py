@@ -20,8 +20,15 @@ SGD = {"solver": "sgd", "a": 4.0, "max_iter": 2}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([SigmaPCA()])
+def test_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [SigmaPCA(), SigmaPCA(solver="moments"), SigmaPCA(**SGD)],
+    [SigmaPCA(solver="moments"), SigmaPCA(**SGD)],
     # As for SGDClassifier: another number of rows gives other batches, whatever their weights.
     expected_failed_checks=lambda estimator: (
         {
@@ -32,7 +39,7 @@ SGD = {"solver": "sgd", "a": 4.0, "max_iter": 2}
         else {}
     ),
 )
-def test_contract_of_scikit_learn(estimator, check):
+def test_contract_of_scikit_learn_by_every_solver(estimator, check):
     check(estimator)
 
 

@@ -128,9 +128,8 @@ def problems(value):
     return texts
 
 
-@pytest.mark.parametrize("name", public_names())
-def test_a_public_docstring_follows_numpydoc(name):
-    assert not problems(resolved(name))
+def test_public_docstrings_follow_numpydoc():
+    assert not {name: found for name in public_names() if (found := problems(resolved(name)))}
 
 
 def test_all_that_is_meant_is_found():

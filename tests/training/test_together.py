@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from composing import composed
+from mechanisms import METHODS, every
 
 from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.job import job_of
@@ -83,7 +84,7 @@ def same(jobs, steps=25):
     assert not np.allclose(alone[0].state["W"], alone[-1].state["W"]) or "V" in alone[0].state
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", every(TRAINED, METHODS))
 def test_every_method_side_by_side_is_the_method_alone(name):
     jobs = [job(f"model={name}", "lr=0.01", "a=2"), job(f"model={name}", "lr=0.003", "a=5")]
     same(jobs)
@@ -132,7 +133,7 @@ SEEDED = (
 )
 
 
-@pytest.mark.parametrize("name", SEEDED)
+@pytest.mark.parametrize("name", every(SEEDED, ["linear_ae", "gha", "lica"]))
 def test_runs_of_several_seeds_side_by_side_are_the_runs_alone(name):
     """Each has its own start and its own batches."""
     jobs = [job(f"model={name}", f"seed={seed}") for seed in (0, 1, 2)]
