@@ -73,14 +73,14 @@ def own(n: int) -> range:
     return range(first, n if here.rank + 1 == here.world else last)
 
 
-def own_blocks(n: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of this rank's blocks of `size` rows: the same blocks as in one process, shared out whole."""
+def own_blocks(n: int, size: int) -> Iterator[slice]:
+    """Yield this rank's blocks of `size` rows as slices: the same blocks as in one process, shared out whole."""
     here, blocks = _sharing.get(), -(-n // size)
     first, last = (
         (0, blocks) if here is None else (blocks * r // here.world for r in (here.rank, here.rank + 1))
     )
     for block in range(first, last):
-        yield block * size, min((block + 1) * size, n)
+        yield slice(block * size, min((block + 1) * size, n))
 
 
 def own_of(index: np.ndarray, n: int) -> np.ndarray:

@@ -59,4 +59,4 @@ class RowsByProducts:
         return axes.up_to(count), axes.values * self.unit**2
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        return self.unit * np.concatenate(list(self.source.centred_projections(np.asarray(W, np.float64))))
+        return self.unit * np.concatenate(list(self.source.project(np.asarray(W, np.float64), exact=True)))

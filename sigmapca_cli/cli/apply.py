@@ -72,7 +72,7 @@ def reconstruct(
         raise InputError(as_options(str(problem))) from None
     if source.p != len(solution.decoder):
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(solution.decoder)}")
-    blocks = (solution.invert(y) for y in source.raw_blocks(ROWS))
+    blocks = (solution.invert(y) for y in source.blocks(ROWS, raw=True))
     write(blocks, output, Form(source.n, len(solution.mean), opened.names, source.labels))
 
 

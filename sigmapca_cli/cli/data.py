@@ -62,11 +62,11 @@ def data(
         claim(targets(figure), reads=[path], force=force)
     options = changes(keys, key, dataset)
     try:
-        facts = describe(path, **options)
+        facts, suggestion = describe(path, **options)
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
     if not components:
-        facts |= support(facts)
+        facts |= support(facts, suggestion)
     if as_json:
         print(json.dumps(facts, default=str, indent=1))
     elif components:

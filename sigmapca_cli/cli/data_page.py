@@ -9,7 +9,7 @@ MOST_EIGENVALUES = 32
 # Said elsewhere on the page, or for programs only.
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
-    "size_float32_bytes", "advice", "support", "labels", "rising", "components_then",
+    "size_float32_bytes", "advice", "support", "labels", "rising", "components_then", "a",
 )  # fmt: skip
 
 

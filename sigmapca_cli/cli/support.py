@@ -1,7 +1,12 @@
 """Which a, or λ, the rows of a data file support: what `sigmapca data` says beside its advice."""
 
+from __future__ import annotations
+
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sigmapca_cli.sources.suggestion import Suggestion
 
 LARGEST = 1e8
 """Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds."""
@@ -9,24 +14,25 @@ SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
 LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 
 
-def support(facts: dict[str, Any]) -> dict[str, Any]:
+def support(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, Any]:
     """Return the sentence on a or λ ("support"), and the command with the a that the halves agree on.
 
-    facts: what `sources.describe.describe` returns. Light tails have no path over a: λ is followed instead.
+    facts, suggestion: what `sources.describe.describe` returns. Light tails have no path over a: λ is followed instead.
     """
-    words = shlex.split(facts.get("command") or "")[2:]
-    given = next((word[2:] for word in words if word.startswith("k=")), "auto")
-    k = int(given) if given.isdecimal() else 32
-    along = "a" if "a=4" in words else "lam"
-    data = [word for word in words if not word.startswith(("a=", "solver=", "model="))]
-    if not words or k < 2 or "model=pca_svd" in words:
+    if suggestion is None or suggestion.a is None:
         return {}
+    k = suggestion.k if isinstance(suggestion.k, int) else 32
+    if k < 2:
+        return {}
+    along = "a" if suggestion.a == 4 else "lam"
     if facts.get("patch_shape") is not None or work(facts, k) > LARGEST:
-        return {"support": f"sigmapca path {shlex.join(data)} --along {along} (seconds to minutes)"}
-    sentence, values = followed(tuple(data), along)
+        return {
+            "support": f"sigmapca path {shlex.join(suggestion.problem)} --along {along} (seconds to minutes)"
+        }
+    sentence, values = followed(suggestion.problem, along)
     found = {"support": sentence}
     if along == "a" and values and 4.0 not in values:
-        found["command"] = facts["command"].replace(" a=4 ", f" a={min(values):g} ")
+        found["command"] = suggestion.with_a(min(values)).text
     return found
 
 

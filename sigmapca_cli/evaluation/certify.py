@@ -43,7 +43,7 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
         raise InputError(problem)
     index = own_of(evenly_spaced(source.n, rows), source.n)
     W = np.asarray(run.filters, dtype=np.float64)
-    Y = np.concatenate(gathered(source.projected(index, W)))
+    Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
     cut = cut_by(source, Y)
     with shared(None):  # every rank has all of these rows
         return replace(certificate_of(run, model, Y, level), cut=cut)

@@ -86,14 +86,11 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     A32 = A.astype(np.float32)
     shift = offset.astype(np.float32)
     at = own(source.n).start
-    n, projections = (
-        source.measured_projections(A32, BLOCK)
-        if sources is None
-        else (source.n, source.projections(A32, BLOCK))
-    )
+    sample = source.sample if sources is None else None
+    n = source.n if sample is None else sample.count
     # More threads are not faster on blocks that stay in the cache, and slower on busy cores.
     with blas(1):
-        for z in projections:
+        for z in source.project(A32, sample, size=BLOCK):
             # The rows are float32: float64 would take twice the time and add no correct digit. Only the sums over
             # blocks are float64.
             z -= shift

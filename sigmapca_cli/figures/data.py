@@ -25,14 +25,10 @@ MOST_ROWS = 50_000  # rows drawn
 def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
     """Draw a file or folder of any known format to stem.png and stem.pdf; `options` are fields of the data group."""
     from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.describe import kind_of_path, lenient
+    from sigmapca_cli.sources.describe import lenient
+    from sigmapca_cli.sources.recognise import options_for
 
-    place = Path(path).expanduser()
-    kind = options.pop("name", None) or kind_of_path(str(path))
-    options = {"standardise": "none", **({"mix": False} if kind == "signals" else {}), **options}
-    if kind == "mnist" and place.is_dir() and not any(p.name.startswith("train") for p in place.iterdir()):
-        options.setdefault("split", "test")
-    source, _ = lenient(DataConfig(name=kind, path=str(path), **options))
+    source, _ = lenient(DataConfig(path=str(path), **options_for(path, {"standardise": "none", **options})))
     return save(plot_source(source, Path(path).name), stem)
 
 
@@ -54,7 +50,7 @@ def plot_source(source: Any, title: str = "") -> Figure:
 
 def raw(source: Any, index: np.ndarray) -> np.ndarray:
     """Return rows (b, p) before standardisation; rows of a whitened source stay whitened."""
-    x = source.rows(index).astype(np.float64)
+    x = source.take(index).astype(np.float64)
     return x if source.whitening is not None else x * source.scale + source.mean
 
 

@@ -85,7 +85,7 @@ def _spectrum(run: Any) -> Figure:
 
 
 def _histograms(run: Any, source: Any) -> Figure:
-    x = source.rows(evenly_spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
+    x = source.take(evenly_spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
     return plot_histograms(x @ run.encoder, run_title(run))
 
 
@@ -100,7 +100,7 @@ def _signals(run: Any, source: Any) -> Figure | None:
 def _scatter(run: Any, source: Any) -> Figure | None:
     if source.p != 2:
         return None
-    x = source.rows(np.arange(source.n)).astype(np.float64)
+    x = source.take(np.arange(source.n)).astype(np.float64)
     pca = source.principal_axes()[1]
     truth = None if source.truth is None else source.truth.filters
     if truth is None and source.truth is not None and source.truth.mixing is not None:

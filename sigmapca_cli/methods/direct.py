@@ -173,7 +173,7 @@ def whitened(cfg: Config, source: Source) -> tuple[Array, Array, Covariance]:
         )
     P = W / np.sqrt(values)
     shift = np.asarray(mean, np.float64) @ P
-    return P, np.concatenate([z - shift for z in source.projections(P)]), C
+    return P, np.concatenate([z - shift for z in source.project(P)]), C
 
 
 def fastica(cfg: Config, source: Source) -> Solution:

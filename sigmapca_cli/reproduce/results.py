@@ -160,7 +160,7 @@ class Results:
         """Standardised rows of a run's data, spread evenly over it, (n, p)."""
         source = self.source(key)
         step = 1 if most is None else max(1, source.n // most)
-        return source.rows(np.arange(0, source.n, step)).astype(np.float64)
+        return source.take(np.arange(0, source.n, step)).astype(np.float64)
 
     def components(self, key: str) -> Array:
         """y = xW (n, k); for linear ICA the unit variance x B."""

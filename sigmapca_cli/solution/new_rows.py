@@ -15,7 +15,7 @@ from sigmapca_cli.solution.solution import Solution, told_incomplete
 from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import DataConfig, as_stored, kinds_of
-from sigmapca_cli.sources.describe import kind_of_path
+from sigmapca_cli.sources.recognise import kind_of_path
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.memory import MemorySource, PlacedSource
 from sigmapca_cli.sources.options import Standardisation
@@ -43,7 +43,7 @@ def new_source(
 ) -> Source:
     """Return the rows in a file or folder, read like the run's own data; `changes`: fields of the data group.
 
-    Raw rows (`raw_blocks`) are in the units of the run's mean and scale. `aligned`: no row is left out; a row with
+    Rows of `blocks(raw=True)` are in the units of the run's mean and scale. `aligned`: no row is left out; a row with
     missing values, which has no components, is marked in `incomplete` (n,). Raise InputError if the file lacks a column
     of the run or has another number of features.
     """
@@ -166,6 +166,6 @@ def placed(run: Any, source: Source, *, centred: bool = False) -> Any:
     if not unlike and (source.p > WIDE or is_sparse(getattr(source, "X", None))):
         return source.placed(source.mean if centred else solution.mean, solution.scale, factors)
     with shared(None):  # every rank holds all of these rows
-        x = np.concatenate([solution.standardised(raw) for raw in source.raw_blocks()])
+        x = np.concatenate([solution.standardised(raw) for raw in source.blocks(raw=True)])
     kind = MemorySource if centred else PlacedSource
     return kind(source.name, x, Standardisation(standardise="none"))

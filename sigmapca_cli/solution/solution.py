@@ -182,7 +182,7 @@ class Solution:
         if hasattr(X, "tocsr"):
             blocks: Any = (X[start : start + ROWS] for start in range(0, source.n, ROWS))
         else:
-            blocks = source.raw_blocks(ROWS)
+            blocks = source.blocks(ROWS, raw=True)
         place = 0
         for block in blocks:
             y = self.apply(block)

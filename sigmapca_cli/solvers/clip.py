@@ -52,7 +52,7 @@ def clipped(source: Source, quantile: float) -> Clipped:
         return Clipped(factor, *clipped_products(source, mean, C, factor, drawn), count, first)
     shift, change = np.zeros(source.p), np.zeros_like(C)
     for part in np.array_split(drawn, max(1, -(-len(drawn) // BLOCK))):
-        u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
+        u, f = source.take(part).astype(np.float64) - mean, factor[part - first, None]
         shift += ((f - 1) * u).sum(0)
         change += ((f * f - 1) * u).T @ u
     shift, change = added((shift, change), patient=True)
@@ -79,7 +79,7 @@ def clipped_products(
     first = own(source.n).start
     shift, change = np.zeros(source.p), np.zeros(source.p)
     for part in parts:
-        u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
+        u, f = source.take(part).astype(np.float64) - mean, factor[part - first, None]
         shift += ((f - 1) * u).sum(0) / source.n
         change += ((f * f - 1) * u * u).sum(0) / source.n
     shift, change = added((shift, change), patient=True)
@@ -88,7 +88,7 @@ def clipped_products(
     def product(W: Array) -> Array:
         result = np.zeros(W.shape)
         for part in parts:
-            u, f = source.rows(part).astype(np.float64) - mean, factor[part - first, None]
+            u, f = source.take(part).astype(np.float64) - mean, factor[part - first, None]
             result += u.T @ ((f * f - 1) * (u @ W)) / source.n
         return C @ W - np.outer(shift, shift @ W) + added((result,), patient=True)[0]
 

@@ -261,5 +261,5 @@ def sample(source: Source, count: int) -> Array:
     mean = np.asarray(source.covariance()[0], np.float32)
     X = np.empty((len(index), source.p), np.float32)
     for part in np.array_split(np.arange(len(index)), max(1, len(index) // 2048)):
-        X[part] = source.rows(index[part]) - mean
+        X[part] = source.take(index[part]) - mean
     return X

@@ -151,10 +151,11 @@ def project(source: Source, k: int, clip: float | None = None) -> tuple[Array, A
     if source.n <= LARGEST_ROWS:
         mine = own(source.n)
         index = np.arange(mine.start, mine.stop)
-        Y = np.concatenate([y - shift for y in source.projections(single)])
+        Y = np.concatenate([y - shift for y in source.project(single)])
     else:
         index = own_of(one_per_stretch(source.n, LARGEST_ROWS), source.n)
-        Y = np.concatenate([source.projected(part, single) - shift for part in np.array_split(index, 500)])
+        parts = (source.project(single, part) for part in np.array_split(index, 500))
+        Y = np.concatenate([y - shift for blocks in parts for y in blocks])
         notes.append(
             f"solved on {LARGEST_ROWS} of {source.n} rows, spaced evenly; covariance and sigma are those of all rows"
         )

@@ -14,7 +14,8 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5, read_matrix
 from sigmapca_cli.sources.base import Index, Source
 from sigmapca_cli.sources.config import DataConfig, Forecast
-from sigmapca_cli.sources.kept import Kept
+from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.sources.kept import RowSample
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.pacing import paced
 from sigmapca_cli.sources.places import in_array, in_table, row_words
@@ -23,14 +24,13 @@ from sigmapca_cli.sources.scratch import PageLedger, RowFile, RowSlices
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
 from sigmapca_cli.sources.sparse import SparseSource, is_sparse
-from sigmapca_cli.sources.statistics import MANY, Moments, streamed_moments
+from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.sources.table import Table, without_names
 from sigmapca_cli.untrusted_files import damaged
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
 MEMORY_LIMIT = 256 << 20
 CONVERT_BLOCK = 32 << 20
-WIDEST_ONE_PASS = 2048
 
 
 def check_matrix(data: Any, where: str) -> None:
@@ -110,14 +110,6 @@ def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
     return scratch
 
 
-def all_finite(block: Any) -> bool:
-    """Return whether no value of a block of rows is NaN or infinite; of very wide rows one row at a time."""
-    if isinstance(block, RowSlices):
-        # Whole rows, in the order of the file: a slow disk has each near at hand when slices of it are asked for.
-        return all(bool(np.isfinite(block[i : i + 1, :]).all()) for i in range(len(block)))
-    return bool(np.isfinite(block).all())
-
-
 class ArraySource(Source):
     """Rows of a matrix in memory or in a file."""
 
@@ -143,7 +135,6 @@ class ArraySource(Source):
         self.n, self.p = len(self._part), data.shape[1]
         self.pixels = data.dtype  # of the values as stored
         self._moments: Moments | None = None
-        self._kept: Kept | None = None
         self._forecast = forecast(self.n, self.p) if forecast is not None else ""
         self._standardise(options, self._fingerprint())
 
@@ -158,50 +149,39 @@ class ArraySource(Source):
             digest.update(self._gather(row).tobytes())
         return digest.digest()
 
-    def _gather(self, index: Index) -> NDArray:
-        rows = index * self._part.step + self._part.start
-        return self._data[rows] if isinstance(self._data, np.ndarray) else self._data.gather(rows)
-
-    def _gather_slice(self, start: int, stop: int) -> NDArray:
-        rows = self._part[start:stop]
+    def _gather(self, rows: Index | slice) -> Any:
+        if not isinstance(rows, slice):
+            index = rows * self._part.step + self._part.start
+            return self._data[index] if isinstance(self._data, np.ndarray) else self._data.gather(index)
+        part = self._part[rows]
         if isinstance(self._data, np.ndarray):
-            return self._data[rows.start : rows.stop : rows.step]
-        return self._data.block(rows.start, min(rows.stop, len(self._data)))[:: rows.step]
-
-    def _slices_of(self, start: int, stop: int) -> Any:
-        if self.p <= MANY or isinstance(self._data, np.ndarray):
-            return self._gather_slice(start, stop)
-        return RowSlices(self._data, self._part[start:stop])
+            return self._data[part.start : part.stop : part.step]
+        if self.p > WIDE:
+            return RowSlices(self._data, part)
+        return self._data.block(part.start, min(part.stop, len(self._data)))[:: part.step]
 
     def _checked_blocks(self, size: int) -> Iterator[NDArray]:
-        edges, words, kept = list(shares.own_blocks(self.n, size)), "", None
+        parts, words, kept = list(shares.own_blocks(self.n, size)), "", None
         if not isinstance(self._data, np.ndarray):
-            kept = Kept.of((self.n, self.p), self._data.dtype)
+            kept = RowSample.of((self.n, self.p), self._data.dtype)
             words = (
                 f"{self._where}: {self.n} rows × {self.p} features, {self._data.nbytes / 1e9:.1f} GB in a file: "
                 f"about {{time}} left of this pass over the rows{self._forecast}"
             )
-        for start, stop in paced(edges, (b - a for a, b in edges), len(shares.own(self.n)), words):
-            block = self._slices_of(start, stop)
-            if block.dtype.kind == "f" and not all_finite(block):
-                self._refuse_nonfinite(start, size)
+        for rows in paced(parts, (part.stop - part.start for part in parts), len(shares.own(self.n)), words):
+            block = np.asarray(self._gather(rows))
+            if block.dtype.kind == "f" and not np.isfinite(block).all():
+                self._refuse_nonfinite(rows.start, size)
             if kept is not None:
-                kept.take(start, block)
+                kept.take(rows.start, block)
             yield block
-        self._kept = kept
-
-    def measured_projections(self, B: NDArray, size: int = 8192) -> tuple[int, Iterator[NDArray]]:
-        """Return (m, projections of m rows): of all rows, or of the rows that the first pass over a file kept."""
-        if self._kept is None:
-            return super().measured_projections(B, size)
-        blocks = (self._apply(rows, None) for rows in self._kept.blocks(size))
-        return self._kept.count, (x.astype(B.dtype, copy=False) @ B for x in blocks)
+        self.sample = kept
 
     def _refuse_nonfinite(self, start: int, size: int) -> None:
         """Raise InputError with the place of the first NaN or infinity and the number of all."""
         count, rows, first, advice = 0, 0, "", ""
         for begin in range(start, self.n, size):
-            block = self._gather_slice(begin, min(begin + size, self.n))
+            block = np.asarray(self._gather(slice(begin, min(begin + size, self.n))))
             bad = np.argwhere(~np.isfinite(block))
             if len(bad) and not first:
                 row, column = (int(i) for i in bad[0])
@@ -220,12 +200,12 @@ class ArraySource(Source):
     def _raw_moments(self, diagonal: bool) -> Moments:
         """Return the moments; one pass computes mean and covariance together, unless p is very large."""
         if self._moments is None:
-            together = self.p <= WIDEST_ONE_PASS or not diagonal
+            together = self.p <= WIDE or not diagonal
             blocks = self._checked_blocks(self._block_size())
             self._moments = streamed_moments(blocks, diagonal=not together)
         m = self._moments
         if not diagonal and m.second.ndim == 1:
-            return streamed_moments(self._moment_blocks(self._block_size()))
+            return streamed_moments(map(self._gather, shares.own_blocks(self.n, self._block_size())))
         second = m.second.diagonal().copy() if diagonal and m.second.ndim == 2 else m.second
         return Moments(m.n, m.mean, second)
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.centred import CentredRows
+from sigmapca_cli.sources.centred import CentredRows, stretches
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
+from sigmapca_cli.sources.kept import RowSample
 from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
 from sigmapca_cli.sources.statistics import MANY, Moments, standardisation, streamed_moments
@@ -28,12 +29,18 @@ CACHED = 1 << 17  # entries whose float64 copy stays in the cache
 WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
 
 
+def as_index(rows: Index | slice) -> Index:
+    """Return the numbers of some rows."""
+    return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+
+
 class Source(SecondMoments):
     """Rows x = (raw − mean)/scale, then @ whitening if there is one; constant features are exactly 0.
 
     With `data.centre=false` nothing is subtracted: `mean` is 0 then, and `covariance` gives the mean of the rows.
 
-    A subclass gives `_gather` (raw rows, in units where `unit` × raw is the raw feature) and `_raw_moments`.
+    A subclass gives `_gather` (raw rows, in units where `unit` × raw is the raw feature), and `_raw_moments` where it
+    knows a shorter way to them.
     Data are read-only after construction, so any number of threads may call `rows`.
     """
 
@@ -54,6 +61,9 @@ class Source(SecondMoments):
     unit: float = 1.0
     has_rows: bool = True  # False: only moments are known
     sparse: bool = False  # rows are compressed, and products take one vector at a time
+    sample: RowSample | None = (
+        None  # rows that the first pass over a file kept, for measures that need no more
+    )
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
@@ -64,31 +74,19 @@ class Source(SecondMoments):
     row_words: Callable[[int], str] = "row {}".format
 
     @abstractmethod
-    def _gather(self, index: Index) -> NDArray:
-        """Raw rows (b, p) in their stored type."""
+    def _gather(self, rows: Index | slice) -> Any:
+        """Raw rows (b, p) in their stored type, of an index or of a slice of the numbers 0 to n − 1.
 
-    def _gather_slice(self, start: int, stop: int) -> NDArray:
-        return self._gather(np.arange(start, stop, dtype=np.int64))
-
-    def _slices_of(self, start: int, stop: int) -> Any:
-        """Return raw rows for products, whole or to be read by slices `[:, columns]`."""
-        return self._gather_slice(start, stop)
-
-    def _raw_blocks(self, size: int) -> Iterator[NDArray]:
-        own = shares.own(self.n)
-        for start in range(own.start, own.stop, size):
-            yield self._gather_slice(start, min(start + size, own.stop))
-
-    def _moment_blocks(self, size: int) -> Iterator[NDArray]:
-        for start, stop in shares.own_blocks(self.n, size):
-            yield self._gather_slice(start, stop)
+        An array, or for a slice what NumPy takes as one and `[:, columns]` reads in part.
+        """
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         """Biased moments of the raw features (unit applied); streamed."""
-        m = streamed_moments(self._moment_blocks(self._block_size()), diagonal)
+        blocks = map(self._gather, shares.own_blocks(self.n, self._block_size()))
+        m = streamed_moments(blocks, diagonal)
         return Moments(m.n, m.mean * self.unit, m.second * self.unit**2)
 
-    def raw_moments(self) -> Moments:
+    def moments(self) -> Moments:
         """Return count, mean (p,) and biased covariance (p, p) of the rows before standardisation."""
         return self._raw_moments(diagonal=False)
 
@@ -155,6 +153,8 @@ class Source(SecondMoments):
         return tiles[0][:rows], tiles[1][:rows]
 
     def _apply(self, raw: NDArray, out: Rows | None) -> Rows:
+        """Standardise stored rows."""
+        raw = np.asarray(raw)  # rows of a file may be read only now
         if raw.dtype == np.uint8 and self.whitening is None:
             # Bytes are exact in float32, so float32 passes are as good as float64 and twice as fast.
             x = np.empty(raw.shape, np.float32) if out is None else out
@@ -184,61 +184,61 @@ class Source(SecondMoments):
         out[...] = wide
         return out
 
-    def rows(self, index: Index, out: Rows | None = None) -> Rows:
-        """Standardised rows (b, p), float32, of the given indices; written into `out` when it is given."""
-        return self._apply(self._gather(index), out)
+    def take(self, index: Index, *, raw: bool = False, out: Rows | None = None) -> NDArray:
+        """Rows (b, p) of the given indices: standardised, float32, written into `out` when it is given.
 
-    def raw_rows(self, index: Index) -> Array:
-        """Rows (b, p) of the given indices before standardisation, as `raw_blocks` has them."""
-        return self._gather(index).astype(np.float64) * self.unit
+        raw: before standardisation, float64 in the units of `mean` and `scale`.
+        """
+        found = self._gather(index)
+        return self._in_units(found) if raw else self._apply(found, out)
 
-    def blocks(self, size: int = 8192) -> Iterator[Rows]:
-        """All rows in order, in (m, p) blocks of at most `size` rows; of a rank, the rows of its share."""
-        for raw in self._raw_blocks(self._fitting(size)):
-            yield self._apply(raw, None)
+    def blocks(self, size: int = 8192, *, raw: bool = False) -> Iterator[NDArray]:
+        """All rows in order, in (m, p) blocks of at most `size` rows, as `take` has them; of a rank, its share."""
+        for rows in stretches(shares.own(self.n), self._fitting(size)):
+            found = self._gather(rows)
+            yield self._in_units(found) if raw else self._apply(found, None)
+
+    def project(
+        self,
+        B: NDArray,
+        rows: Index | RowSample | None = None,
+        *,
+        raw: bool = False,
+        exact: bool = False,
+        size: int = 8192,
+    ) -> Iterator[NDArray]:
+        """Rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share.
+
+        rows: those of an index, or of the sample that a pass kept; all rows by default. raw: rows before
+        standardisation, float64. exact: all rows about their mean, in float64 from the stored values on, for B float64.
+        Of very many features without whitening the arithmetic is in float64 too, and blocks have another size.
+        """
+        if exact:
+            yield from self._products().projections(B)
+        elif raw:
+            yield from (x @ B for x in self.blocks(size, raw=True))
+        elif rows is None and self.p > MANY and self.whitening is None:
+            of_all = CentredRows(self._gather, self.n, self.p, self.unit, self.mean, self._gain64)
+            yield from (z.astype(B.dtype, copy=False) for z in of_all.projections(np.asarray(B, np.float64)))
+        else:
+            for found in self._stored(rows, self._fitting(size)):
+                yield self._apply(found, None).astype(B.dtype, copy=False) @ B
+
+    def _stored(self, rows: Index | RowSample | None, size: int) -> Iterator[NDArray]:
+        """Yield the rows that `project` takes as they are stored, in blocks."""
+        if isinstance(rows, RowSample):
+            return rows.blocks(size)
+        if rows is None:
+            return map(self._gather, stretches(shares.own(self.n), size))
+        return map(self._gather, np.array_split(rows, max(1, -(-len(rows) // size))))
 
     def _fitting(self, size: int) -> int:
         """Rows of a block, of which wide rows hold fewer."""
         return size if self.p <= WIDE else max(1, min(size, WIDEST_BLOCK // self.p))
 
-    def projections(self, B: NDArray, size: int = 8192) -> Iterator[NDArray]:
-        """All rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share.
-
-        Of very many features without whitening the arithmetic is in float64, by tiles; blocks have another size.
-        """
-        if self.p > MANY and self.whitening is None:
-            rows = CentredRows(self._slices_of, self.n, self.p, self.unit, self.mean, self._gain64)
-            for z in rows.projections(np.asarray(B, np.float64)):
-                yield z.astype(B.dtype, copy=False)
-            return
-        for x in self.blocks(size):
-            yield x.astype(B.dtype, copy=False) @ B
-
-    def measured_projections(self, B: NDArray, size: int = 8192) -> tuple[int, Iterator[NDArray]]:
-        """Return (m, projections of m rows): of all rows, or of those kept of a file whose rows take a pass to read.
-
-        m counts the rows of all ranks; the blocks x @ B are those of this rank.
-        """
-        return self.n, self.projections(B, size)
-
-    def projected(self, index: Index, B: NDArray) -> NDArray:
-        """Rows of the given indices, projected: x @ B (b, k), in the common type of float32 and B (p, k).
-
-        Where ranks hold shares of the rows: those of the given indices that lie in this rank's share.
-        """
-        size = self._fitting(8192)
-        parts = np.array_split(index, max(1, -(-len(index) // size)))
-        return np.concatenate([self.rows(part) @ B for part in parts])
-
-    def raw_projections(self, A: Array, shift: Array, size: int = 8192) -> Iterator[Array]:
-        """All rows in order before standardisation, mapped: raw @ A − shift (m, k), float64."""
-        for raw in self.raw_blocks(size):
-            yield raw @ A - shift
-
-    def raw_blocks(self, size: int = 8192) -> Iterator[Array]:
-        """All rows in order before standardisation, (m, p) float64 in the units of `mean` and `scale`."""
-        for raw in self._raw_blocks(self._fitting(size)):
-            yield raw.astype(np.float64) * self.unit
+    def _in_units(self, found: NDArray) -> Array:
+        """Stored rows as float64, in the units of `mean` and `scale`."""
+        return np.asarray(found).astype(np.float64) * self.unit
 
     @property
     def has_unit_variance(self) -> bool:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,27 +30,44 @@ READ_ENTRIES = 1 << 22
 """Entries that are read at once of such a block: 16 MB of float32."""
 READS = 16
 """Least number of slices that a block of very many features is read in, so that threads share them evenly."""
-GRAM_BLOCK = 2048
-"""Largest number of rows of a block of the Gram matrix."""
+GRAM_WIDTH = 4096
+"""Features of a tile of the Gram matrix of many rows."""
+
+
+class Products(Protocol):
+    """The products with centred and scaled rows x̄ (n, p) that second moments need."""
+
+    def times(self, W: Array) -> Array:
+        """Return x̄ᵀ(x̄W) (p, b) for W (p, b): the sum over the rows of this rank's share."""
+
+    def projections(self, W: Array) -> Iterator[Array]:
+        """Yield blocks x̄W (m, b) of all rows in order; of a rank, of its share."""
+
+    def gram(self) -> Array:
+        """Return x̄x̄ᵀ (n, n)."""
+
+    def transposed(self, U: Array) -> Array:
+        """Return x̄ᵀU (p, m) for U (n, m): the sum over the rows of this rank's share."""
 
 
 @dataclass(frozen=True)
 class CentredRows:
     """Rows x̄ = (raw · unit − mean) ⊙ gain of n rows of p features.
 
-    gather: (start, stop) ↦ raw rows (m, p) in their stored type, or what gives them by slices `[:, columns]`; mean,
-    gain (p,).
+    gather: a slice of the rows ↦ raw rows (m, p) in their stored type, or what gives them by slices `[:, columns]`;
+    mean, gain (p,).
     """
 
-    gather: Callable[[int, int], Any]
+    gather: Callable[[slice], Any]
     n: int
     p: int
     unit: float
     mean: Array
     gain: Array
 
-    def tile(self, raw: NDArray, columns: slice, out: Array) -> Array:
-        """Return `out` (m, c), filled with x̄ of these columns, of which `raw` (m, c) are the raw rows."""
+    def tile(self, raw: NDArray, columns: slice) -> Array:
+        """Return x̄ (m, c) of these columns, of which `raw` (m, c) are the raw rows, until this thread asks again."""
+        out = workspace(raw.shape)
         out[...] = raw
         if self.unit != 1.0:
             out *= self.unit
@@ -59,37 +75,25 @@ class CentredRows:
         out *= self.gain[columns]
         return out
 
-    def whole(self, raw: NDArray) -> Array:
-        """Return x̄ (m, p) of raw rows, in memory that is valid until this thread asks again."""
-        return self.tile(raw, slice(None), workspace(raw.shape))
-
-    def tiles(self, part: slice, width: int, *blocks: Any) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield slices of `width` of some columns, and x̄ (m, width) of each block, valid until the next one."""
-        raws = [block[:, part] for block in blocks]
-        ends = np.cumsum([0, *map(len, raws)])
+    def tiles(self, raw: Any, part: slice, width: int) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of `width` of some columns of raw rows, and x̄ (m, width) of each."""
+        read = raw[:, part]
         for start in range(part.start, part.stop, width):
             columns = slice(start, min(start + width, part.stop))
-            out = workspace((ends[-1], columns.stop - start))
             at = slice(start - part.start, columns.stop - part.start)
-            yield (
-                columns,
-                [
-                    self.tile(raw[:, at], columns, out[a:b])
-                    for raw, (a, b) in zip(raws, pairwise(ends), strict=True)
-                ],
-            )
+            yield columns, self.tile(read[:, at], columns)
 
     def times(self, W: Array) -> Array:
         """Return x̄ᵀ(x̄W) (p, b) for W (p, b): the sum over the rows of this rank's share."""
-        total, parts = np.zeros(W.shape), self._own_parts(self._rows(W.shape[1]))
+        total, parts = np.zeros(W.shape), self._own(self._rows(W.shape[1]))
         if self.p > MANY:
-            for bounds in parts:
-                raw = self.gather(*bounds)
+            for rows in parts:
+                raw = self.gather(rows)
                 self._add_back(total, raw, self._projected(raw, W))
             return total
 
-        def part(bounds: tuple[int, int]) -> Array:
-            x = self.whole(self.gather(*bounds))
+        def part(rows: slice) -> Array:
+            x = self._whole(rows)
             return np.asarray(x.T @ (x @ W))
 
         for found in mapped(part, parts):
@@ -98,30 +102,35 @@ class CentredRows:
 
     def projections(self, W: Array) -> Iterator[Array]:
         """Yield blocks x̄W (m, b) of all rows in order; of a rank, of its share."""
-        parts = self._own_parts(self._rows(W.shape[1]))
+        parts = self._own(self._rows(W.shape[1]))
         if self.p > MANY:
-            yield from (self._projected(self.gather(*bounds), W) for bounds in parts)
+            yield from (self._projected(self.gather(rows), W) for rows in parts)
         else:
-            yield from mapped(lambda bounds: self.whole(self.gather(*bounds)) @ W, parts)
+            yield from mapped(lambda rows: self._whole(rows) @ W, parts)
 
     def gram(self) -> Array:
-        """Return x̄x̄ᵀ (n, n). The rows are read once, or once for every block before them."""
-        parts = list(parts_of(range(self.n), GRAM_BLOCK))
-        G = np.empty((self.n, self.n))
-        for i, (start, stop) in enumerate(parts):
-            raw = self.gather(start, stop)
-            G[start:stop, start:stop] = self._cross(raw)
-            for left, right in parts[i + 1 :]:
-                G[start:stop, left:right] = self._cross(raw, self.gather(left, right))
-                G[left:right, start:stop] = G[start:stop, left:right].T
-        return G
+        """Return x̄x̄ᵀ (n, n)."""
+        raw = self.gather(slice(0, self.n))
+        # Slices wider than there are rows: else adding the products takes as long as making them.
+        width = max(self._width(self.n), min(2 * self.n, GRAM_WIDTH))
+
+        def part(columns: slice) -> Array:
+            total = np.zeros((self.n, self.n))
+            for _, x in self.tiles(raw, columns, width):
+                total += x @ x.T
+            return total
+
+        return self._summed(part, self._slices(self.n, width))
 
     def transposed(self, U: Array) -> Array:
         """Return x̄ᵀU (p, m) for U (n, m): the sum over the rows of this rank's share."""
         total = np.zeros((self.p, U.shape[1]))
-        for start, stop in self._own_parts(BLOCK_ROWS):
-            self._add_back(total, self.gather(start, stop), U[start:stop])
+        for rows in self._own(BLOCK_ROWS):
+            self._add_back(total, self.gather(rows), U[rows])
         return total
+
+    def _whole(self, rows: slice) -> Array:
+        return self.tile(np.asarray(self.gather(rows)), slice(None))
 
     def _projected(self, raw: Any, W: Array) -> Array:
         """Return x̄W (m, b) of a block of raw rows."""
@@ -129,7 +138,7 @@ class CentredRows:
 
         def part(columns: slice) -> Array:
             total = np.zeros((len(raw), W.shape[1]))
-            for at, (x,) in self.tiles(columns, width, raw):
+            for at, x in self.tiles(raw, columns, width):
                 total += x @ W[at]
             return total
 
@@ -140,24 +149,10 @@ class CentredRows:
         width = self._width(len(raw))
 
         def add(columns: slice) -> None:
-            for at, (x,) in self.tiles(columns, width, raw):
+            for at, x in self.tiles(raw, columns, width):
                 total[at] += x.T @ Y
 
         deque(mapped(add, self._slices(len(raw), width)), maxlen=0)
-
-    def _cross(self, *blocks: Any) -> Array:
-        """Return x̄x̄′ᵀ of two blocks of raw rows, or of one with itself."""
-        rows = max(map(len, blocks))
-        # Slices at least as wide as the blocks are high: else adding the products takes as long as making them.
-        width = max(self._width(sum(map(len, blocks))), 2 * rows)
-
-        def part(columns: slice) -> Array:
-            total = np.zeros((len(blocks[0]), len(blocks[-1])))
-            for _, x in self.tiles(columns, width, *blocks):
-                total += x[0] @ x[-1].T
-            return total
-
-        return self._summed(part, self._slices(sum(map(len, blocks)), width))
 
     def _summed(self, part: Callable[[slice], Array], slices: Iterator[slice]) -> Array:
         """Return the sum of `part` over slices of the features, which threads share."""
@@ -174,8 +169,7 @@ class CentredRows:
     def _slices(self, rows: int, width: int) -> Iterator[slice]:
         """Return slices of the features, of whole tiles, that are read at once."""
         tiles = max(min(READ_ENTRIES // max(rows, 1), self.p // READS) // width, 1)
-        step = tiles * width
-        return (slice(start, min(start + step, self.p)) for start in range(0, self.p, step))
+        return stretches(range(self.p), tiles * width)
 
     def _rows(self, columns: int) -> int:
         """Rows of a block: more than there are columns, for a fast product; few, that they stay in the cache."""
@@ -183,11 +177,10 @@ class CentredRows:
             return BLOCK_ROWS
         return max(PRODUCT_ENTRIES // self.p, 4 * columns, 16)
 
-    def _own_parts(self, size: int) -> Iterator[tuple[int, int]]:
-        own = shares.own(self.n)
-        return parts_of(range(own.start, own.stop), size)
+    def _own(self, size: int) -> Iterator[slice]:
+        return stretches(shares.own(self.n), size)
 
 
-def parts_of(rows: range, size: int) -> Iterator[tuple[int, int]]:
-    """Return (start, stop) of the blocks of `size` rows of a stretch of rows."""
-    return pairwise([*rows[::size], rows.stop])
+def stretches(numbers: range, size: int) -> Iterator[slice]:
+    """Yield slices of at most `size` adjacent numbers."""
+    return (slice(at, min(at + size, numbers.stop)) for at in range(numbers.start, numbers.stop, size))

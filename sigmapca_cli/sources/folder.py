@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Index, Source
+from sigmapca_cli.sources.base import Index, Source, as_index
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
@@ -104,7 +104,8 @@ class RaggedPatchSource(Source):
         flat = self.pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
         return flat.reshape(rows, cols, self.channels)
 
-    def _gather(self, index: Index) -> NDArray:
+    def _gather(self, rows: Index | slice) -> NDArray:
+        index = as_index(rows)
         image = np.searchsorted(self._first_row, index, side="right") - 1
         row, col = np.divmod(index - self._first_row[image], self._cols[image])
         width = self.sides[image, 1] * self.channels

@@ -18,7 +18,7 @@ LEAST_ROWS = 1 << 14
 """Smallest number of rows that are worth keeping: a standard error of 0.04."""
 
 
-class Kept:
+class RowSample:
     """One row of each of `count` equal stretches of n rows, collected from blocks that come in order.
 
     Where ranks read shares of the rows, each keeps those of its own blocks, which are adjacent.
@@ -31,7 +31,7 @@ class Kept:
         self._first = self._last = 0
 
     @classmethod
-    def of(cls, shape: tuple[int, int], dtype: np.dtype) -> Kept | None:
+    def of(cls, shape: tuple[int, int], dtype: np.dtype) -> RowSample | None:
         """Return an empty collection for rows of a matrix (n, p); None if it would hold all rows, or too few."""
         n, p = shape
         count = min(MOST_ROWS, MOST_BYTES // (p * dtype.itemsize))

@@ -30,11 +30,8 @@ class MemorySource(Source):
         digest = hashlib.sha256(np.ascontiguousarray(X).data).digest() if content is None else content
         self._standardise(options, digest)
 
-    def _gather(self, index: Index) -> NDArray:
-        return self.X[index]
-
-    def _gather_slice(self, start: int, stop: int) -> NDArray:
-        return self.X[start:stop]
+    def _gather(self, rows: Index | slice) -> NDArray:
+        return self.X[rows]
 
 
 class PlacedSource(MemorySource):

@@ -49,7 +49,7 @@ class MomentSource(Source):
         self.names = None if names is None else tuple(names)
         self._standardise(options, hashlib.sha256(m.second.tobytes()).digest())
 
-    def _gather(self, index: Index) -> NDArray:
+    def _gather(self, rows: Index | slice) -> NDArray:
         raise InputError(NO_ROWS)
 
     def _raw_moments(self, diagonal: bool) -> Moments:
@@ -130,7 +130,7 @@ def write(source: Source, path: Path) -> None:
         raise InputError(
             f"{source.p} features: the covariance would take {8e-9 * source.p**2:.1f} GB; at most {WIDE} are written"
         )
-    m = source.raw_moments()
+    m = source.moments()
     with replacing(path) as aside, h5py.File(aside, "w", locking=False) as file:
         file.attrs.update(format=FORMAT, format_version=FORMAT_VERSION, n=m.n, name=source.name)
         file["mean"], file["second"] = m.mean, m.second

@@ -79,7 +79,7 @@ def owners_of(source: Any) -> list[Owned]:
     k = min(int((values > 1e-12 * max(values[0], 0.0)).sum()), MOST_COMPONENTS, source.n - 1, E.shape[1])
     if k < 1 or float(source.n) * source.p * k > WORK:
         return []
-    return owned_components(source.projections, E[:, :k], values[:k], source.n, axes.total)
+    return owned_components(source.project, E[:, :k], values[:k], source.n, axes.total)
 
 
 def in_words(owned: list[Owned], row_words: Callable[[int], str]) -> str:

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.base import Index, Source
+from sigmapca_cli.sources.base import Index, Source, as_index
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.patch_moments import patch_moments, positions
@@ -72,8 +72,8 @@ class PatchSource(Source):
         strides = (sN, self.stride * sH, self.stride * sW, sH)
         return as_strided(base, shape, strides, writeable=False)
 
-    def _gather(self, index: Index) -> NDArray:
-        image, within = np.divmod(index, self.grid[0] * self.grid[1])
+    def _gather(self, rows: Index | slice) -> NDArray:
+        image, within = np.divmod(as_index(rows), self.grid[0] * self.grid[1])
         row, col = np.divmod(within, self.grid[1])
         strips = self._windows[image, row, col]
         return strips.view(self.images.dtype).reshape(len(strips), self.p)

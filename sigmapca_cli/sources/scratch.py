@@ -136,7 +136,7 @@ def collected(blocks: Iterable[NDArray], width: int, dtype: Any = np.float64) ->
 
 
 class RowSlices:
-    """Some rows (m, p) of a file, of which `[:, columns]` reads a slice of the features: for very wide rows."""
+    """Some rows (m, p) of a file that are read when they are asked for, whole or slices `[:, columns]` of them."""
 
     def __init__(self, file: RowFile, rows: range) -> None:
         self._file, self._rows = file, rows
@@ -153,6 +153,11 @@ class RowSlices:
         for target, row in zip(out, rows, strict=True):
             self._file.fill(row, start, target)
         return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        """Return the whole rows."""
+        rows = self._rows
+        return np.asarray(self._file.block(rows.start, min(rows.stop, len(self._file)))[:: rows.step], dtype)
 
 
 def no_room(size: float, error: OSError) -> RunFailed:
@@ -174,9 +179,6 @@ def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
 def mapping_under(data: Any) -> mmap.mmap | None:
     """Return the mmap under a memory map or a view of one; None for other arrays."""
     while isinstance(data, np.ndarray):
-        inner = getattr(data, "_mmap", None)
-        if inner is not None:
-            return inner
         data = data.base
     return data if isinstance(data, mmap.mmap) else None
 

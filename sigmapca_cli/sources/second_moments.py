@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.processes import available_threads, blas
-from sigmapca_cli.sources.centred import CentredRows
+from sigmapca_cli.sources.centred import CentredRows, Products
 from sigmapca_cli.sources.eigenpairs import Pairs, lanczos, polished, spare_of
 from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.sources.statistics import Moments, axis_signs, principal_axes, signed_axes
@@ -47,7 +47,7 @@ class SecondMoments(ABC):
     _leading: tuple[int, Axes] | None
 
     @abstractmethod
-    def _slices_of(self, start: int, stop: int) -> Any: ...
+    def _gather(self, rows: NDArray[np.int64] | slice) -> Any: ...
 
     @abstractmethod
     def _raw_moments(self, diagonal: bool) -> Moments: ...
@@ -160,28 +160,24 @@ class SecondMoments(ABC):
             C.remember(pairs.vectors[:, :k], pairs.image[:, :k])
         return pairs.vectors
 
-    def _centred(self) -> CentredRows:
+    def _products(self) -> Products:
         """Return the rows of this source for products in float64."""
-        return CentredRows(self._slices_of, self.n, self.p, self.unit, self._data_mean, self._gain())
+        return CentredRows(self._gather, self.n, self.p, self.unit, self._data_mean, self._gain())
 
     def _times(self, W: Array) -> Array:
         """Return CW (p, b) for W (p, b), C the covariance of the standardised rows, by one pass over them."""
-        total = self._centred().times(shares.agreed(np.ascontiguousarray(W)))
+        total = self._products().times(shares.agreed(np.ascontiguousarray(W)))
         total = shares.added((total,), patient=True)[0]
         total /= self.n
         return total
 
-    def centred_projections(self, W: Array) -> Iterator[Array]:
-        """All rows in order, centred, scaled and projected in float64: blocks x̄W (m, k)."""
-        yield from self._centred().projections(W)
-
     def _gram(self) -> Array:
         """Return x̄x̄ᵀ/n (n, n)."""
-        return self._centred().gram() / self.n
+        return self._products().gram() / self.n
 
     def _back_projected(self, U: Array) -> Array:
         """Return x̄ᵀU (p, m), the eigenvectors of the covariance from those of the Gram matrix (n, m), each scaled."""
-        V = shares.added((self._centred().transposed(U),), patient=True)[0]
+        V = shares.added((self._products().transposed(U),), patient=True)[0]
         V /= np.maximum(np.sqrt(np.einsum("ij,ij->j", V, V)), np.finfo(np.float64).tiny)
         return V
 

@@ -9,18 +9,21 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.processes import available_threads, mapped
 from sigmapca_cli.sources.base import Index, Source
-from sigmapca_cli.sources.centred import parts_of
+from sigmapca_cli.sources.centred import stretches
 from sigmapca_cli.sources.eigenpairs import by_vectors
 from sigmapca_cli.sources.implicit import WIDE, Axes
+from sigmapca_cli.sources.kept import RowSample
 from sigmapca_cli.sources.options import Standardisation, half_of, need_two_samples
 from sigmapca_cli.sources.statistics import Moments, signed_axes, streamed_moments
 from sigmapca_cli.untrusted_files import as_text, need_memory, stored
@@ -29,6 +32,8 @@ Array = NDArray[np.float64]
 
 BLOCK = 1 << 16
 """Rows of a block of a product."""
+LEAST_BLOCK = 8192
+"""Rows of a block of a projection at least."""
 VECTOR_BLOCKS = 8
 """Number of blocks of rows of a product with one vector, which threads share."""
 DENSE_BLOCK = 1 << 20
@@ -147,21 +152,8 @@ class SparseSource(Source):
         more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
         raise InputError(f"{where}: {kind} {at}{more}: remove or replace {'them' if more else 'it'}")
 
-    def _part(self, start: int, stop: int) -> Any:
-        """Return the rows start … stop − 1 as a view: no value is copied."""
-        from scipy import sparse
-
-        X, bounds = self.X, self.X.indptr[start : stop + 1]
-        first, last = int(bounds[0]), int(bounds[-1])
-        part = sparse.csr_matrix((stop - start, self.p))
-        part.data, part.indices, part.indptr = X.data[first:last], X.indices[first:last], bounds - bounds[0]
-        return part
-
-    def _gather(self, index: Index) -> NDArray:
-        return np.asarray(self.X[index].toarray())
-
-    def _gather_slice(self, start: int, stop: int) -> NDArray:
-        return np.asarray(self._part(start, stop).toarray())
+    def _gather(self, rows: Index | slice) -> NDArray:
+        return np.asarray((part_of(self.X, rows) if isinstance(rows, slice) else self.X[rows]).toarray())
 
     def _fitting(self, size: int) -> int:
         return max(1, min(size, DENSE_BLOCK // self.p))
@@ -176,35 +168,17 @@ class SparseSource(Source):
         if diagonal:
             return Moments(n, mean, variance)
         if self.p <= WIDE and (mean**2 > CANCELS * variance).any():
-            return streamed_moments(self._raw_blocks(self._fitting(n)))
+            return streamed_moments(map(self._gather, stretches(shares.own(n), self._fitting(n))))
         C = np.asarray((X.T @ X).toarray()) / n - np.outer(mean, mean)
         np.fill_diagonal(C, variance)
         return Moments(n, mean, C)
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        return parts_of(range(self.n), BLOCK)
-
-    def _times(self, W: Array) -> Array:
-        gain = self._gain()[:, None]
-        scaled = np.ascontiguousarray(gain * W)
-        shift = self._data_mean @ scaled
-
-        def part(bounds: tuple[int, int]) -> tuple[Array, Array]:
-            rows = self._part(*bounds)
-            y = np.asarray(rows @ scaled)
-            y -= shift
-            return np.asarray(rows.T @ y), y.sum(0)
-
-        total, sums = np.zeros(W.shape), np.zeros(W.shape[1])
-        for moved, found in mapped(part, self._blocks()):
-            total += moved
-            sums += found
-        total -= np.outer(self._data_mean, sums)
-        return gain * total / self.n
+    def _products(self) -> SparseRows:
+        return SparseRows(self.X, self._data_mean, self._gain())
 
     def _iterated_axes(self, k: int) -> Axes:
         with ThreadPoolExecutor(available_threads()) as pool:
-            found = by_vectors(self._vector_product(pool), self._times, self.p, k)
+            found = by_vectors(self._products().by_vector(pool), self._times, self.p, k)
         if found is None:
             return super()._iterated_axes(k)
         (pairs, further), total = found, float(self.covariance()[1].trace())
@@ -212,60 +186,102 @@ class SparseSource(Source):
         vectors = np.hstack([self._remembered(pairs, k), signed_axes(further.vectors)])
         return Axes(values, vectors, total, False, pairs.error)
 
-    def _vector_product(self, pool: ThreadPoolExecutor) -> Callable[[Array], Array]:
-        """Return v (p,) ↦ Cv (p,) by the threads of a pool; its bits do not depend on their number."""
-        gain, mean = self._gain(), self._data_mean
-        blocks = [self._part(*bounds) for bounds in parts_of(range(self.n), -(-self.n // VECTOR_BLOCKS))]
+    def project(
+        self,
+        B: NDArray,
+        rows: Index | RowSample | None = None,
+        *,
+        raw: bool = False,
+        exact: bool = False,
+        size: int = BLOCK,
+    ) -> Iterator[NDArray]:
+        """As `Source.project`, without a row that is written out; sums are float64 before they get the type of B."""
+        A, size = B.astype(np.float64), max(size, LEAST_BLOCK)
+        if exact:
+            yield from self._products().projections(A)
+        elif raw:
+            yield from affine(self.X, A, np.zeros(A.shape[1]), size)
+        else:
+            A = A if self.whitening is None else self.whitening @ A
+            A = np.ascontiguousarray(self._gain()[:, None] * A)
+            shift = self.mean @ A
+            chosen = isinstance(rows, np.ndarray)
+            found = [np.asarray(self.X[rows] @ A - shift)] if chosen else affine(self.X, A, shift, size)
+            yield from (z.astype(B.dtype) for z in found)
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Products with the rows x̄ = (x − mean) ⊙ gain of a matrix X (n, p) of compressed rows (`centred.Products`)."""
+
+    X: Any
+    mean: Array
+    gain: Array
+
+    def times(self, W: Array) -> Array:
+        """Return x̄ᵀ(x̄W) (p, b)."""
+        scaled = np.ascontiguousarray(self.gain[:, None] * W)
+        shift = self.mean @ scaled
+
+        def part(rows: slice) -> tuple[Array, Array]:
+            found = part_of(self.X, rows)
+            y = np.asarray(found @ scaled)
+            y -= shift
+            return np.asarray(found.T @ y), y.sum(0)
+
+        total, sums = np.zeros(W.shape), np.zeros(W.shape[1])
+        for moved, found in mapped(part, stretches(range(self.X.shape[0]), BLOCK)):
+            total += moved
+            sums += found
+        total -= np.outer(self.mean, sums)
+        return self.gain[:, None] * total
+
+    def projections(self, W: Array) -> Iterator[Array]:
+        """Yield blocks x̄W (m, b) of all rows in order."""
+        A = np.ascontiguousarray(self.gain[:, None] * W)
+        return affine(self.X, A, self.mean @ A, BLOCK)
+
+    def gram(self) -> Array:
+        """Return x̄x̄ᵀ (n, n)."""
+        scaled, mean = self.X.multiply(self.gain).tocsr(), self.mean * self.gain
+        G, cross = np.asarray((scaled @ scaled.T).toarray()), scaled @ mean
+        G -= cross[:, None] + cross - mean @ mean
+        return (G + G.T) / 2
+
+    def transposed(self, U: Array) -> Array:
+        """Return x̄ᵀU (p, m) for U (n, m)."""
+        return np.asarray(self.gain[:, None] * (self.X.T @ U - np.outer(self.mean, U.sum(0))))
+
+    def by_vector(self, pool: ThreadPoolExecutor) -> Callable[[Array], Array]:
+        """Return v (p,) ↦ x̄ᵀ(x̄v)/n (p,) by the threads of a pool; its bits do not depend on their number."""
+        n = self.X.shape[0]
+        parts = [part_of(self.X, rows) for rows in stretches(range(n), -(-n // VECTOR_BLOCKS))]
 
         def part(rows: Any, scaled: Array, shift: float) -> tuple[Array, float]:
             y = np.asarray(rows @ scaled) - shift
             return np.asarray(rows.T @ y), float(y.sum())
 
         def product(v: Array) -> Array:
-            scaled = gain * v
-            shift = float(mean @ scaled)
-            found = list(pool.map(lambda rows: part(rows, scaled, shift), blocks))
-            total = sum(moved for moved, _ in found) - mean * sum(size for _, size in found)
-            return np.asarray(gain * total / self.n)
+            scaled = self.gain * v
+            shift = float(self.mean @ scaled)
+            found = list(pool.map(lambda rows: part(rows, scaled, shift), parts))
+            total = sum(moved for moved, _ in found) - self.mean * sum(size for _, size in found)
+            return np.asarray(self.gain * total / n)
 
         return product
 
-    def _gram(self) -> Array:
-        gain = self._gain()
-        scaled = self.X.multiply(gain).tocsr()
-        mean = self._data_mean * gain
-        G, cross = np.asarray((scaled @ scaled.T).toarray()), scaled @ mean
-        G -= cross[:, None] + cross - mean @ mean
-        return (G + G.T) / (2 * self.n)
 
-    def _back_projected(self, U: Array) -> Array:
-        V = self._gain()[:, None] * (self.X.T @ U - np.outer(self._data_mean, U.sum(0)))
-        return V / np.maximum(np.linalg.norm(V, axis=0), np.finfo(np.float64).tiny)
+def affine(X: Any, A: Array, shift: Array, size: int) -> Iterator[Array]:
+    """Yield X @ A − shift in blocks of `size` rows."""
+    return mapped(lambda rows: np.asarray(part_of(X, rows) @ A - shift), stretches(range(X.shape[0]), size))
 
-    def _map(self, B: NDArray) -> tuple[Array, Array]:
-        """Return A (p, k) and s (k,) with xB = raw·A − s."""
-        A = B.astype(np.float64) if self.whitening is None else self.whitening @ B.astype(np.float64)
-        A = np.ascontiguousarray(self._gain()[:, None] * A)
-        return A, self.mean @ A
 
-    def projections(self, B: NDArray, size: int = BLOCK) -> Iterator[NDArray]:
-        A, shift = self._map(B)
+def part_of(X: Any, rows: slice) -> Any:
+    """Return some rows of a matrix of compressed rows as a view: no value is copied."""
+    from scipy import sparse
 
-        def part(bounds: tuple[int, int]) -> NDArray:
-            return np.asarray(self._part(*bounds) @ A - shift).astype(B.dtype)
-
-        yield from mapped(part, parts_of(range(self.n), max(size, 8192)))
-
-    def centred_projections(self, W: Array) -> Iterator[Array]:
-        A = np.ascontiguousarray(self._gain()[:, None] * W)
-        yield from mapped(
-            lambda bounds: np.asarray(self._part(*bounds) @ A) - self._data_mean @ A, self._blocks()
-        )
-
-    def projected(self, index: Index, B: NDArray) -> NDArray:
-        A, shift = self._map(B)
-        return np.asarray(self.X[index] @ A - shift).astype(np.result_type(np.float32, B.dtype))
-
-    def raw_projections(self, A: Array, shift: Array, size: int = BLOCK) -> Iterator[Array]:
-        for start, stop in parts_of(range(self.n), size):
-            yield np.asarray(self._part(start, stop) @ A) - shift
+    bounds = X.indptr[rows.start : rows.stop + 1]
+    first, last = int(bounds[0]), int(bounds[-1])
+    part = sparse.csr_matrix((rows.stop - rows.start, X.shape[1]))
+    part.data, part.indices, part.indptr = X.data[first:last], X.indices[first:last], bounds - bounds[0]
+    return part

@@ -63,6 +63,7 @@ def block_moments(block: Any, diagonal: bool = False) -> Moments:
 
     Variances of very many features by slices of them, with the same bits: a slice in float64 stays in the cache.
     """
+    block = np.asarray(block)  # rows of a file may be read only now
     if diagonal and block.shape[1] > MANY:
         width = min(max(TILE_ENTRIES // len(block) // TILE_WIDTH, 1) * TILE_WIDTH, MANY)
         # None is narrow: NumPy adds up a single column in another order.

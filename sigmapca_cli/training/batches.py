@@ -90,7 +90,7 @@ class Batches:
         """Return the batches with these numbers, written into the buffer given or into one of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
         buffer = self.buffer(numbers.start) if buffer is None else buffer
-        rows = self.source.rows(index, out=buffer[: len(index)])
+        rows = self.source.take(index, out=buffer[: len(index)])
         whole = len(rows) // self.size * self.size
         return [*self.split(rows[:whole]), *self.split(rows[whole:])]
 

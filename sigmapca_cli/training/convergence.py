@@ -128,7 +128,7 @@ def random_groups(n: int, count: int, groups: int) -> list[np.ndarray]:
 
 def mean_size(source: Source, parts: list[np.ndarray]) -> float:
     """Return E‖x‖ over the rows of the first group."""
-    return float(np.linalg.norm(source.rows(parts[0]).astype(np.float64), axis=1).mean())
+    return float(np.linalg.norm(source.take(parts[0]).astype(np.float64), axis=1).mean())
 
 
 def assess_field(
@@ -139,7 +139,7 @@ def assess_field(
     k = A.shape[1]
     whole = np.empty((len(parts), *A.shape))
     for number, part in enumerate(parts):
-        whole[number] = field.at(A, source.rows(part)[None])[0]
+        whole[number] = field.at(A, source.take(part)[None])[0]
     # Group sizes differ by one row: with these weights the mean over groups is the mean over rows.
     sizes = np.array([len(part) for part in parts], float)
     whole *= (sizes / sizes.mean())[:, None, None]
@@ -148,7 +148,7 @@ def assess_field(
     most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
     each = max(1, min(len(parts[-1]), int(np.clip(most, PROBED[0], PROBED[1] // field.cost)) // len(parts)))
     near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
-    z = np.stack([source.rows(part) @ Q.astype(np.float32) for part in near])
+    z = np.stack([source.take(part) @ Q.astype(np.float32) for part in near])
     small = field.within(Q, Q.T @ C @ Q)
     sigma = field.deviations(C)
     if field.inner:

@@ -51,7 +51,7 @@ def test_it_passes_the_tests_of_all_sources(added, tmp_path):
 
 def test_its_rows_are_bars_and_its_truth_says_which(added):
     source = sources.build(DataConfig(**{**added, "n": 500}))
-    raw = source.raw_rows(np.arange(500)).reshape(500, 8, 8)
+    raw = source.take(np.arange(500), raw=True).reshape(500, 8, 8)
     on = source.truth.sources.astype(bool)
     assert source.patch_shape == (8, 8, 1) and on.mean() == pytest.approx(1 / 8, abs=0.01)
     expected = on[:, :8, None] | on[:, None, 8:]

@@ -24,10 +24,9 @@ class Rows:
     def leading_axes(self, k):
         return axes_of(self.covariance()[1], k)
 
-    def measured_projections(self, B, size=7):
-        return self.n, self.projections(B, size)
+    sample = None
 
-    def projections(self, B, size=7):
+    def project(self, B, rows=None, size=7):
         for x in self.blocks():
             yield x.astype(B.dtype, copy=False) @ B
 

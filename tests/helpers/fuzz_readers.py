@@ -31,7 +31,7 @@ def read(kind: str, path: Path) -> Any:
         return checkpoint.load(path, config_hash="c", data_hash="d")
     options: dict[str, Any] = {"drop": "kind", "missing": "mean", "clip": 0.1} if kind == "table" else {}
     source = build(DataConfig(name=KINDS.get(kind, "array"), path=str(path), patch=5, mix=False, **options))
-    rows = source.rows(np.array([0, source.n - 1]))
+    rows = source.take(np.array([0, source.n - 1]))
     assert np.isfinite(rows).all()
     return source.covariance()
 

@@ -33,7 +33,7 @@ class Rows:
         values, vectors = np.linalg.eigh(self.covariance()[1])
         return values[::-1], vectors[:, ::-1]
 
-    def projections(self, B, size=7):
+    def project(self, B, size=7):
         for x in self.blocks():
             yield x.astype(B.dtype, copy=False) @ B
 

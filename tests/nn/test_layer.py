@@ -70,7 +70,7 @@ def test_filters_equal_those_of_the_command(name, train):
     cfg = job_of(_composed(*DATA, *EXACT, *overrides)).cfg
     source = build(cfg.data)
     layer = SigmaPCA(12, 4, dtype=torch.float64, **settings)
-    layer.init_pca(torch.tensor(source.rows(np.arange(source.n)), dtype=torch.float64))
+    layer.init_pca(torch.tensor(source.take(np.arange(source.n)), dtype=torch.float64))
     before = layer.filters.detach().numpy()
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.01, eps=cfg.optimizer.epsilon)
     layer.constrain_after(optimizer)
@@ -236,7 +236,7 @@ def test_ica_filters_equal_those_of_the_command(train):
     cfg = job_of(_composed(*overrides)).cfg
     source = build(cfg.data)
     layer = LinearICA(12, 4, a=3.0, dtype=torch.float64)
-    layer.init_pca(torch.tensor(source.rows(np.arange(source.n)), dtype=torch.float64))
+    layer.init_pca(torch.tensor(source.take(np.arange(source.n)), dtype=torch.float64))
     start = make_trainer(cfg, method_of(cfg), source, "cpu").state
     with torch.no_grad():
         layer.weight.copy_(start["W"])
@@ -269,7 +269,7 @@ def test_patches_are_what_the_convolution_sees():
 
 def test_a_layer_of_a_run_gives_its_components(train):
     run = train(*DATA, "solver=newton")
-    x = build(job_of(_composed(*DATA)).cfg.data).rows(np.arange(200)).astype(float)
+    x = build(job_of(_composed(*DATA)).cfg.data).take(np.arange(200)).astype(float)
     raw = torch.tensor(x + run.mean)
     layer = SigmaPCA.from_run(run, dtype=torch.float64).eval()
     y = layer(raw).detach().numpy() / run.sigma

@@ -40,9 +40,10 @@ class OnDisk(ArraySource):
     def _block_size(self) -> int:
         return 500
 
-    def _gather_slice(self, start: int, stop: int) -> np.ndarray:
-        self.read.append((start, stop))
-        return super()._gather_slice(start, stop)
+    def _gather(self, rows: np.ndarray | slice) -> np.ndarray:
+        if isinstance(rows, slice):
+            self.read.append((rows.start, rows.stop))
+        return super()._gather(rows)
 
 
 def rows(n: int = N, p: int = P, k: int = K, seed: int = 0) -> np.ndarray:

@@ -23,7 +23,7 @@ def source_of(path, **options):
 
 
 def all_rows(source):
-    return source.rows(np.arange(source.n))
+    return source.take(np.arange(source.n))
 
 
 EXPECTED = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -129,7 +129,7 @@ def test_streamed_from_disk_equals_in_memory(tmp_path, name, monkeypatch):
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
     disk = source_of(tmp_path / name)
     index = RNG.integers(0, 40, 100)
-    assert np.array_equal(memory.rows(index), disk.rows(index))
+    assert np.array_equal(memory.take(index), disk.take(index))
     np.testing.assert_allclose(memory.covariance()[1], disk.covariance()[1], atol=1e-12)
 
 
@@ -139,7 +139,7 @@ def test_threads_read_the_same_rows_from_disk(tmp_path, monkeypatch):
     source = source_of(tmp_path / "a.npy")
     batches = [RNG.integers(0, 40, 64) for _ in range(50)]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(source.rows, batches))
+        together = list(pool.map(source.take, batches))
     for index, rows in zip(batches, together, strict=True):
         np.testing.assert_allclose(rows, EXPECTED[index], atol=1e-6)
 
@@ -150,7 +150,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path, monkeypatch):
     source = source_of(tmp_path / "a.npy")
     os.truncate(tmp_path / "a.npy", 300)
     with pytest.raises(RunFailed, match="was truncated"):
-        source.rows(np.arange(40))
+        source.take(np.arange(40))
 
 
 def test_a_choice_among_several_arrays_is_asked_for(tmp_path):
@@ -295,7 +295,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 source = build(DataConfig(name="array", path=sys.argv[1]))
 generator = np.random.default_rng(0)
 for _ in range(1000):
-    assert not source.rows(generator.integers(0, source.n, 128)).any()
+    assert not source.take(generator.integers(0, source.n, 128)).any()
 print(source.n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
@@ -316,7 +316,7 @@ def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_pa
     held = source_of(tmp_path / "x.npy")
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
     read = source_of(tmp_path / "x.npy")
-    slices = read._slices_of(2, 7)
+    slices = read._gather(slice(2, 7))
     np.testing.assert_array_equal(slices[1:3, 5:900], X[3:5, 5:900])
     np.testing.assert_array_equal(slices[:, -3:], X[2:7, -3:])
     for moments in (held._raw_moments(True), read._raw_moments(True)):
@@ -326,7 +326,7 @@ def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_pa
     W = np.random.default_rng(1).standard_normal((X.shape[1], 2))
     np.testing.assert_allclose(read.covariance()[1] @ W, held.covariance()[1] @ W, rtol=0, atol=1e-9)
     x = np.concatenate(list(held.blocks()))
-    np.testing.assert_allclose(np.concatenate(list(read.projections(W))), x @ W, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(np.concatenate(list(read.project(W))), x @ W, rtol=0, atol=1e-3)
     X[8, 40_000] = np.nan
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(InputError, match=r"row 8.*column 40000"):

@@ -16,7 +16,7 @@ def test_products_are_those_of_the_dense_rows(many, monkeypatch):
         "MANY": many,
         "READ_ENTRIES": 7000,
         "TILE_ENTRIES": 900,
-        "GRAM_BLOCK": 11,
+        "GRAM_WIDTH": 30,
         "BLOCK_ROWS": 13,
         "READS": 3,
     }.items():
@@ -26,7 +26,7 @@ def test_products_are_those_of_the_dense_rows(many, monkeypatch):
     mean, gain = raw.mean(0, dtype=np.float64), random.uniform(0.5, 2, 400)
     W, U = random.standard_normal((400, 3)), random.standard_normal((50, 2))
     x = (raw * 0.5 - mean) * gain
-    rows = CentredRows(lambda start, stop: raw[start:stop], 50, 400, 0.5, mean, gain)
+    rows = CentredRows(lambda part: raw[part], 50, 400, 0.5, mean, gain)
     scale = np.abs(x).max() ** 2
     assert np.allclose(rows.times(W), x.T @ (x @ W), rtol=0, atol=1e-11 * scale)
     assert np.allclose(np.concatenate(list(rows.projections(W))), x @ W, rtol=1e-11)

@@ -44,7 +44,7 @@ def test_images_of_different_sizes(tmp_path, monkeypatch, stride, padding):
         source = images(tmp_path, stride=stride, padding=padding, epsilon=0.01)
         index = RNG.permutation(len(X))[:300]
         assert source.n == len(X)
-        np.testing.assert_allclose(source.rows(index), expected[index], atol=1e-5)
+        np.testing.assert_allclose(source.take(index), expected[index], atol=1e-5)
         np.testing.assert_allclose(source.covariance()[1], expected.T @ expected / len(X), atol=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_grey_and_colour_together_become_colour_or_grey(tmp_path):
     save(tmp_path / "deeper" / "b.png", 12, 12, 3)
     both = images(tmp_path)
     assert both.patch_shape == (5, 5, 3)
-    first = (both.rows(np.array([12 * 6 + 6])) * both.scale + both.mean).reshape(5, 5, 3) * 255
+    first = (both.take(np.array([12 * 6 + 6])) * both.scale + both.mean).reshape(5, 5, 3) * 255
     np.testing.assert_allclose(first[2, 2], [grey[6, 6]] * 3, atol=1e-2)
     assert images(tmp_path, grey=True).patch_shape == (5, 5, 1)
     (tmp_path / "deeper" / "b.png").unlink()
@@ -63,7 +63,7 @@ def test_grey_and_colour_together_become_colour_or_grey(tmp_path):
 def test_sixteen_bits_are_kept(tmp_path):
     pixels = save(tmp_path / "a.png", 8, 9, dtype=np.uint16)
     source = images(tmp_path, patch=1, standardise="none")
-    rows = source.rows(np.arange(72)) + source.mean
+    rows = source.take(np.arange(72)) + source.mean
     np.testing.assert_allclose(rows[:, 0], pixels.ravel() / 65535, atol=1e-6)
 
 
@@ -71,7 +71,7 @@ def test_sixteen_bits_beside_eight_become_eight(tmp_path):
     deep = save(tmp_path / "a.png", 8, 9, dtype=np.uint16)
     save(tmp_path / "b.png", 8, 9, 3)
     source = images(tmp_path, patch=1, standardise="none")
-    rows = source.rows(np.arange(72)) + source.mean
+    rows = source.take(np.arange(72)) + source.mean
     np.testing.assert_allclose(rows * 255, np.repeat(deep.reshape(-1, 1) >> 8, 3, axis=1), atol=1e-3)
 
 
@@ -110,7 +110,7 @@ def test_wide_pixels_keep_their_values(tmp_path, name):
     else:
         Image.fromarray(pixels).save(tmp_path / "a.tif")
     source = images(tmp_path, patch=1, standardise="none")
-    raw = np.concatenate(list(source.raw_blocks()))
+    raw = np.concatenate(list(source.blocks(raw=True)))
     np.testing.assert_array_equal(raw.reshape(4, 4), pixels.astype(np.float64))
     np.testing.assert_allclose(source.mean, pixels.mean(), rtol=1e-12)
 
@@ -133,7 +133,7 @@ def test_every_page_of_a_tiff_is_a_picture(tmp_path):
     pages[0].save(tmp_path / "a.tif", save_all=True, append_images=pages[1:])
     source = images(tmp_path)
     assert source.n == 720
-    last = source.raw_rows(np.array([719]))[0].reshape(5, 5) * 255
+    last = source.take(np.array([719]), raw=True)[0].reshape(5, 5) * 255
     np.testing.assert_allclose(last[2, 2], np.asarray(pages[4])[11, 11])
     assert images(tmp_path, recognise=False).n == 144
     assert images(tmp_path, patch=0).n == 5
@@ -147,13 +147,13 @@ def test_a_picture_stands_upright(tmp_path, suffix):
     exif[0x0112] = 6
     Image.fromarray(stored).save(tmp_path / f"a.{suffix}", exif=exif, quality=100)
     source = images(tmp_path, patch=1, standardise="none")
-    shown = (source.raw_rows(np.arange(48))[:, 0] * 255).reshape(6, 8)
+    shown = (source.take(np.arange(48), raw=True)[:, 0] * 255).reshape(6, 8)
     np.testing.assert_allclose(shown, np.rot90(stored, -1), atol=6 if suffix == "jpg" else 1e-6)
     if suffix != "jpg":
         np.testing.assert_allclose(shown[0, :4], [56, 48, 40, 32])
     if suffix == "png":
         as_stored = images(tmp_path, patch=1, standardise="none", recognise=False)
-        np.testing.assert_allclose(as_stored.raw_rows(np.arange(4))[:, 0] * 255, [0, 1, 2, 3])
+        np.testing.assert_allclose(as_stored.take(np.arange(4), raw=True)[:, 0] * 255, [0, 1, 2, 3])
 
 
 def test_hidden_files_are_passed_over(tmp_path):
@@ -171,7 +171,7 @@ def test_transparent_pixels_are_black_as_the_padding_is(tmp_path):
     pixels[..., 3] = 255
     pixels[2, 3, 3] = 0
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    shown = images(tmp_path, patch=1, standardise="none").raw_rows(np.arange(36)).reshape(6, 6, 3) * 255
+    shown = images(tmp_path, patch=1, standardise="none").take(np.arange(36), raw=True).reshape(6, 6, 3) * 255
     assert shown[2, 3].max() == 0 and shown[2, 2].min() == pytest.approx(200)
 
 
@@ -203,7 +203,7 @@ def test_large_patches_have_their_axes_without_a_covariance(tmp_path):
     save(tmp_path / "a.png", 100, 101)
     source = images(tmp_path, patch=96, padding="valid")
     assert (source.n, source.p) == (30, 9216)
-    x = source.rows(np.arange(30)).astype(np.float64)
+    x = source.take(np.arange(30)).astype(np.float64)
     s = np.linalg.svd(x - x.mean(0), compute_uv=False)
     np.testing.assert_allclose(source.leading_axes(5).values[:5], s[:5] ** 2 / 30, rtol=1e-5)
     with pytest.raises(InputError, match=r"all principal axes of 9216 features would take 0\.7 GB"):

@@ -63,8 +63,8 @@ def test_rows_and_covariance_are_those_of_the_dense_matrix(X, kind, options, mon
     np.testing.assert_allclose(offset, mean, atol=1e-8 * max(np.abs(mean).max(), 1e-3))
     np.testing.assert_allclose(D @ W, C @ W, atol=1e-8 * np.abs(C @ W).max())
     np.testing.assert_allclose(D.diagonal(), C.diagonal(), atol=1e-8)
-    rows = exact.rows(np.arange(N))
-    np.testing.assert_allclose(found.rows(np.arange(N)), rows, atol=3e-7 * np.abs(rows).max())  # float32
+    rows = exact.take(np.arange(N))
+    np.testing.assert_allclose(found.take(np.arange(N)), rows, atol=3e-7 * np.abs(rows).max())  # float32
     axes = found.leading_axes(R)
     np.testing.assert_allclose(axes.values, values[:R], rtol=1e-8)
     V = vectors[:, :R]  # all eigenvalues are equal: the spans are compared
@@ -73,7 +73,7 @@ def test_rows_and_covariance_are_those_of_the_dense_matrix(X, kind, options, mon
     )
     assert axes.rank == R and axes.total == pytest.approx(C.trace())
     half = found.divided(2.0)
-    np.testing.assert_allclose(2 * half.rows(np.arange(9)), rows[:9], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(2 * half.take(np.arange(9)), rows[:9], rtol=1e-5, atol=1e-5)
 
 
 def test_sparse_rows_are_whitened_alike(wide):
@@ -85,7 +85,7 @@ def test_sparse_rows_are_whitened_alike(wide):
     one = MemorySource("array", S.toarray(), options)
     other = SparseSource("array", sparse.csr_matrix(S), "x", options)
     W = random.standard_normal((60, 2))
-    for a, b in zip(one.projections(W), other.projections(W), strict=True):
+    for a, b in zip(one.project(W), other.project(W), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
     np.testing.assert_allclose(one.covariance()[1] @ W, other.covariance()[1] @ W, atol=1e-9)
 

@@ -108,7 +108,7 @@ def test_what_is_kept_measures_what_all_rows_measure(X, large):
     source, _ = on_disk(X)
     W = source.leading_axes(K).up_to(K)
     few = evaluate_solution(W, np.ones(K), None, source)
-    source._kept = None
+    source.sample = None
     all_ = evaluate_solution(W, np.ones(K), None, source)
     assert "rows_measured" not in all_
     apart = np.abs(few.pop("kurtosis") - all_["kurtosis"])
@@ -124,11 +124,11 @@ def test_few_rows_and_rows_in_memory_are_measured_whole(X):
         W = source.leading_axes(K).up_to(K)
         assert "rows_measured" not in evaluate_solution(W, np.ones(K), None, source)
     dtype = np.dtype("f4")
-    assert kept.Kept.of((10**9, 64), dtype).count == kept.MOST_ROWS
-    assert kept.Kept.of((10**9, 2048), dtype).count == 1 << 14
-    assert kept.Kept.of((10**9, 2048), np.dtype("f8")) is None  # too few would be kept
-    assert kept.Kept.of((10**9, 2049), dtype) is None  # many passes are made anyway
-    assert kept.Kept.of((1 << 19, 64), dtype) is None
+    assert kept.RowSample.of((10**9, 64), dtype).count == kept.MOST_ROWS
+    assert kept.RowSample.of((10**9, 2048), dtype).count == 1 << 14
+    assert kept.RowSample.of((10**9, 2048), np.dtype("f8")) is None  # too few would be kept
+    assert kept.RowSample.of((10**9, 2049), dtype) is None  # many passes are made anyway
+    assert kept.RowSample.of((1 << 19, 64), dtype) is None
 
 
 @pytest.mark.parametrize("standardise", ["none", "feature"])
@@ -140,7 +140,7 @@ def test_one_pass_has_the_digits_of_two_passes_in_float64(standardise):
     mean = X.mean(axis=0, dtype=np.longdouble)
     centred = (X - mean).astype(np.longdouble)
     exact = (centred.T @ centred / len(X)).astype(np.float64)
-    found = source.raw_moments()
+    found = source.moments()
     np.testing.assert_allclose(found.mean, mean.astype(np.float64), rtol=1e-14)
     np.testing.assert_allclose(found.second, exact, rtol=1e-10, atol=1e-10 * exact.diagonal().max())
     assert data.read == len(X) + 64
@@ -212,7 +212,7 @@ def test_rows_far_in_a_file_are_read_from_their_place(billion, monkeypatch):
     for row in PLACED:
         block = table.data.block(max(row - 1, 0), row + 1)
         np.testing.assert_array_equal(block[-1], row % 1000 + np.arange(64))
-    taken = kept.Kept.of((10**9, 64), np.dtype("f4"))
+    taken = kept.RowSample.of((10**9, 64), np.dtype("f4"))
     assert taken.index.dtype == np.int64 and 10**9 - 2000 < taken.index[-1] < 10**9
     assert (np.diff(taken.index) > 0).all()
 
@@ -224,7 +224,7 @@ def test_rows_are_standardised_in_pieces_with_the_same_bits(dtype, monkeypatch):
         source, index, out = ArraySource("array", X, "x", Standardisation("feature")), np.arange(n), []
         for size in (1 << 30, 64):  # of 60 features one row is more than 64 entries
             monkeypatch.setattr(base, "CACHED", size)
-            out.append(source.rows(index))
+            out.append(source.take(index))
         np.testing.assert_array_equal(*out)
 
 

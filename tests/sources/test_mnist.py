@@ -27,7 +27,7 @@ def test_the_official_test_set(shared_data):
         DataConfig(name="mnist", path=str(shared_data / "mnist"), split="test", patch=0, images=200)
     )
     assert (source.n, source.p, source.patch_shape) == (200, 784, (28, 28, 1))
-    assert source.rows(np.arange(200)).std() > 0.1
+    assert source.take(np.arange(200)).std() > 0.1
 
 
 def test_the_split_that_is_there_is_suggested(shared_data):

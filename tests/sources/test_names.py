@@ -36,7 +36,7 @@ def source_of(path, **options):
 
 
 def values(source):
-    return np.concatenate(list(source.raw_blocks()))
+    return np.concatenate(list(source.blocks(raw=True)))
 
 
 X = np.array([[1.0, 2, 3], [4, 5, 7], [0, 2, 1]])

@@ -58,7 +58,7 @@ def test_rows_are_the_standardised_patches_in_order(geometry):
     X = naive_patches(images, patch, stride, pad) / 255
     index = RNG.permutation(len(X))[:50]
     expected = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0) + 1e-3)
-    np.testing.assert_allclose(source.rows(index), expected[index], atol=1e-5)
+    np.testing.assert_allclose(source.take(index), expected[index], atol=1e-5)
     np.testing.assert_allclose(np.concatenate(list(source.blocks(7))), expected, atol=1e-5)
 
 
@@ -67,7 +67,7 @@ def test_feature_order_and_centre_pixel():
     images = RNG.integers(0, 256, (2, 32, 32, 3)).astype(np.uint8)
     source = PatchSource("test", images, 11, 1, 5, Standardisation("none"))
     assert (source.n, source.p, source.patch_shape) == (2048, 363, (11, 11, 3))
-    raw = source.rows(np.array([1024 + 32 * 20 + 9])) + source.mean
+    raw = source.take(np.array([1024 + 32 * 20 + 9])) + source.mean
     np.testing.assert_allclose(raw[0, 180:183] * 255, images[1, 20, 9], atol=1e-3)
     assert np.allclose(raw[0, (11 * 2 + 7) * 3 + 1] * 255, images[1, 20 - 3, 9 + 2, 1], atol=1e-3)
 
@@ -75,7 +75,7 @@ def test_feature_order_and_centre_pixel():
 def test_zero_padding_at_the_corner():
     images = np.full((2, 8, 8, 1), 200, np.uint8)
     source = PatchSource("test", images, 3, 1, 1, Standardisation("none"))
-    corner = (source.rows(np.array([0]))[0] + source.mean).reshape(3, 3) * 255
+    corner = (source.take(np.array([0]))[0] + source.mean).reshape(3, 3) * 255
     np.testing.assert_allclose(corner, [[0, 0, 0], [0, 200, 200], [0, 200, 200]], atol=1e-3)
 
 
@@ -83,16 +83,16 @@ def test_out_is_written_and_returned():
     source = build(DataConfig(images=4))
     index = np.arange(0, 4000, 37)
     out = np.empty((len(index), source.p), np.float32)
-    assert source.rows(index, out) is out
-    assert np.array_equal(out, source.rows(index))
+    assert source.take(index, out) is out
+    assert np.array_equal(out, source.take(index))
 
 
 def test_threads_gather_the_same_rows():
     source = build(DataConfig(images=8))
     batches = [RNG.integers(0, source.n, 128) for _ in range(40)]
-    alone = [source.rows(index) for index in batches]
+    alone = [source.take(index) for index in batches]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(source.rows, batches))
+        together = list(pool.map(source.take, batches))
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
 
 
@@ -116,7 +116,7 @@ def test_constant_features_are_exactly_zero():
     images[:, 0, 0] = 77
     for epsilon in (None, 0.0, 1e-3):
         source = PatchSource("test", images, 6, 1, 0, Standardisation(epsilon=epsilon))
-        rows = source.rows(np.arange(source.n))
+        rows = source.take(np.arange(source.n))
         assert np.all(rows[:, 0] == 0) and np.all(np.isfinite(rows)) and rows[:, 1:].any(axis=0).all()
         assert not source.covariance()[1][0].any()
 

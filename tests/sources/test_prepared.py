@@ -27,7 +27,7 @@ def reopened(path, **options):
 def same(a, b):
     index = np.random.default_rng(0).integers(0, a.n, 200)
     assert (a.n, a.p, a.patch_shape, a.sample_rate) == (b.n, b.p, b.patch_shape, b.sample_rate)
-    assert np.array_equal(a.rows(index), b.rows(index))
+    assert np.array_equal(a.take(index), b.take(index))
     assert a.hash == b.hash
     assert np.array_equal(a.mean, b.mean) and np.array_equal(a.scale, b.scale)
 

@@ -19,7 +19,7 @@ def signals(**options):
 
 
 def raw(source):
-    return source.rows(np.arange(source.n)) * source.scale + source.mean
+    return source.take(np.arange(source.n)) * source.scale + source.mean
 
 
 def test_recorded_numbers_of_seed_0():
@@ -98,7 +98,7 @@ def test_planted_directions_and_variances(kind):
     source = build(DataConfig(n=40_000, noise=0.01, **options))
     E = source.truth.filters
     np.testing.assert_allclose(E.T @ E, np.eye(6), atol=1e-12)
-    y = source.rows(np.arange(source.n)) @ E
+    y = source.take(np.arange(source.n)) @ E
     np.testing.assert_allclose(y.std(axis=0), [3, 3, 2.1, 2.1, 1.47, 1.47], rtol=0.03)
     excess = (y**4).mean(axis=0) / y.var(axis=0) ** 2 - 3
     signs = {"laplace": [1] * 6, "uniform": [-1] * 6, "mixed": [1, -1] * 3}[kind]

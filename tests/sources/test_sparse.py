@@ -70,15 +70,15 @@ def test_everything_equals_dense_rows(X, never_dense, monkeypatch, standardise, 
     one, other = dense.leading_axes(K), found.leading_axes(K)
     np.testing.assert_allclose(other.values[:K], one.values[:K], rtol=1e-8)
     index = np.array([5, 0, 17, 17])
-    np.testing.assert_allclose(found.rows(index), dense.rows(index), rtol=1e-6, atol=1e-6)
-    for function in ("projections", "projected"):
-        argument = () if function == "projections" else (np.arange(N),)
-        parts = [getattr(s, function)(*argument, W) for s in (found, dense)]
-        a, b = (np.concatenate(list(p)) if function == "projections" else p for p in parts)
+    np.testing.assert_allclose(found.take(index), dense.take(index), rtol=1e-6, atol=1e-6)
+    for rows in (None, np.arange(N), index):
+        a, b = (np.concatenate(list(s.project(W, rows))) for s in (found, dense))
         np.testing.assert_allclose(a, b, atol=1e-5)
+    a, b = (np.concatenate(list(s.project(W, exact=True))) for s in (found, dense))
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(
-        np.concatenate(list(found.raw_projections(W, dense.mean @ W))),
-        np.concatenate(list(dense.raw_projections(W, dense.mean @ W))),
+        np.concatenate(list(found.project(W, raw=True))),
+        np.concatenate(list(dense.project(W, raw=True))),
         atol=1e-9,
     )
 
@@ -133,7 +133,7 @@ def test_archives_of_scipy(tmp_path, X, kind, half):
     source = build(config(tmp_path / "X.npz", half=half))
     assert isinstance(source, SparseSource)
     part = DENSE[1::2] if half == "odd" else DENSE
-    np.testing.assert_allclose(source.raw_rows(np.arange(len(part))), part)
+    np.testing.assert_allclose(source.take(np.arange(len(part)), raw=True), part)
     again = build(config(tmp_path / "X.npz", half=half))
     assert source.hash == again.hash
 
@@ -155,10 +155,10 @@ def h5ad(path, X, kind="csr", **changes):
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_groups_of_anndata(tmp_path, X, kind):
     source = build(config(h5ad(tmp_path / "X.h5ad", X, kind)))
-    np.testing.assert_allclose(source.raw_rows(np.arange(N)), DENSE)
+    np.testing.assert_allclose(source.take(np.arange(N), raw=True), DENSE)
     assert source.names[:2] == ("g0", "g1")
     few = build(config(tmp_path / "X.h5ad", columns=["g3", "g1"]))
-    np.testing.assert_allclose(few.raw_rows(np.arange(N)), DENSE[:, [3, 1]])
+    np.testing.assert_allclose(few.take(np.arange(N), raw=True), DENSE[:, [3, 1]])
 
 
 def test_what_does_not_fit_is_refused(tmp_path, X):

@@ -42,7 +42,7 @@ def test_a_mean_far_from_zero_costs_no_variance():
     m = streamed_moments(np.array_split(X, 13))
     np.testing.assert_allclose(m.second.diagonal(), exact, rtol=1e-9)
     source = MemorySource("test", X, Standardisation())
-    np.testing.assert_allclose(source.rows(np.arange(20_000)).var(axis=0), 1, rtol=1e-5)
+    np.testing.assert_allclose(source.take(np.arange(20_000)).var(axis=0), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize("factor", [1e-7, 1e-3, 1e6])
@@ -50,7 +50,7 @@ def test_a_mean_far_from_zero_costs_no_variance():
 def test_standardised_rows_do_not_depend_on_the_unit(factor, relative):
     X = RNG.normal(size=(500, 4)) * [1, 2, 3, 0.5] + 1
     rows = [
-        MemorySource("t", data, Standardisation(relative_epsilon=relative)).rows(np.arange(500))
+        MemorySource("t", data, Standardisation(relative_epsilon=relative)).take(np.arange(500))
         for data in (X, X * factor)
     ]
     np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-6)
@@ -58,7 +58,7 @@ def test_standardised_rows_do_not_depend_on_the_unit(factor, relative):
 
 def test_columns_of_very_different_units_all_get_unit_variance():
     X = RNG.normal(size=(400, 3)) * [1e-9, 1, 1e9]
-    assert np.allclose(MemorySource("t", X, Standardisation()).rows(np.arange(400)).std(axis=0), 1, atol=1e-5)
+    assert np.allclose(MemorySource("t", X, Standardisation()).take(np.arange(400)).std(axis=0), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e8 + 0.1, -3e-8])
@@ -66,13 +66,13 @@ def test_constant_columns_are_exactly_zero(value):
     X = RNG.normal(size=(1001, 2))
     X[:, 1] = value
     source = MemorySource("t", X, Standardisation())
-    assert np.all(source.rows(np.arange(1001))[:, 1] == 0)
+    assert np.all(source.take(np.arange(1001))[:, 1] == 0)
     assert source.scale[1] == 1
 
 
 def test_all_constant_data_gives_zeros():
     source = MemorySource("t", np.full((10, 3), 0.3), Standardisation(relative_epsilon=0.01))
-    assert not source.rows(np.arange(10)).any() and not source.covariance()[1].any()
+    assert not source.take(np.arange(10)).any() and not source.covariance()[1].any()
 
 
 def test_epsilon_is_inside_the_root():
@@ -84,7 +84,7 @@ def test_epsilon_is_inside_the_root():
 def test_whitened_rows_are_white(kind):
     X = RNG.laplace(size=(3000, 5)) @ RNG.normal(size=(5, 5)) + 3
     source = MemorySource("t", X, Standardisation(whiten=kind))
-    x = source.rows(np.arange(3000)).astype(np.float64)
+    x = source.take(np.arange(3000)).astype(np.float64)
     np.testing.assert_allclose(x.T @ x / 3000, np.eye(5), atol=1e-4)
     np.testing.assert_allclose(source.covariance()[1], np.eye(5), atol=1e-9)
     raw = ((X - source.mean) / source.scale) @ source.whitening
@@ -105,7 +105,7 @@ def test_scale_input_multiplies_the_rows(whiten):
     one = MemorySource("t", X, Standardisation(whiten=whiten))
     thousand = MemorySource("t", X, Standardisation(whiten=whiten, scale_input=1000))
     index = np.arange(300)
-    np.testing.assert_allclose(thousand.rows(index), 1000 * one.rows(index), rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(thousand.take(index), 1000 * one.take(index), rtol=1e-4, atol=1e-2)
     np.testing.assert_allclose(thousand.covariance()[1], 1e6 * one.covariance()[1], rtol=1e-9, atol=1e-5)
     assert one.hash != thousand.hash
 
@@ -176,14 +176,14 @@ def test_rows_that_are_not_centred_keep_their_mean_and_say_so():
     X = (RNG.normal(size=(300, 4)) + np.array([5, -3, 0, 1])).astype(np.float32)
     centred = MemorySource("array", X, Standardisation("none"))
     kept = MemorySource("array", X, Standardisation("none", centre=False))
-    np.testing.assert_allclose(kept.rows(np.arange(300)), X, rtol=1e-6)
+    np.testing.assert_allclose(kept.take(np.arange(300)), X, rtol=1e-6)
     mean, C = kept.covariance()
     np.testing.assert_allclose(mean, X.mean(0, np.float64), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(C, centred.covariance()[1], rtol=1e-12)
     assert not centred.covariance()[0].any() and kept.hash != centred.hash
     np.testing.assert_allclose(kept.divided(2.0).covariance()[0], mean / 2)
     white = MemorySource("array", X, Standardisation("none", whiten="zca", centre=False))
-    np.testing.assert_allclose(white.covariance()[0], white.rows(np.arange(300)).mean(0), atol=1e-5)
+    np.testing.assert_allclose(white.covariance()[0], white.take(np.arange(300)).mean(0), atol=1e-5)
 
 
 def test_options_that_are_younger_than_a_stored_hash_leave_it_alone():

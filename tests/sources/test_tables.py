@@ -26,7 +26,7 @@ def source_of(path, **options):
 
 
 def values(source):
-    return np.concatenate(list(source.raw_blocks()))
+    return np.concatenate(list(source.blocks(raw=True)))
 
 
 def same(source, frame):

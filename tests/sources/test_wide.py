@@ -140,7 +140,7 @@ def test_every_way_to_a_solution_equals_the_dense_one(X, wide, way):
     assert first.keys() == second.keys() - {"pca_error"}
     for name in ("explained_variance", "reconstruction_error", "total_variance", "pca_sigma", "kurtosis"):
         np.testing.assert_allclose(second[name], first[name], rtol=20 * close, err_msg=name)
-    Y = source.projected(np.arange(N), one.W)
+    Y = np.concatenate(list(source.project(one.W, np.arange(N))))
     np.testing.assert_array_equal(cut_by(exact, Y), cut_by(source, Y))
 
 
@@ -194,7 +194,7 @@ def test_rows_in_another_unit_have_the_same_axes(X, wide):
         np.testing.assert_array_equal(found.vectors, axes.vectors)
     W = one.leading_axes(K).up_to(K)
     np.testing.assert_allclose(9 * (other.covariance()[1] @ W), one.covariance()[1] @ W)
-    np.testing.assert_allclose(other.rows(np.arange(9)) * 3, one.rows(np.arange(9)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(other.take(np.arange(9)) * 3, one.take(np.arange(9)), rtol=1e-5, atol=1e-5)
 
 
 def test_the_measure_of_convergence_gets_its_directions_where_few_axes_are_at_hand(X, wide, monkeypatch):

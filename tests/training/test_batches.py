@@ -32,7 +32,7 @@ def test_every_row_once_and_reshuffled():
     for order in orders:
         assert np.array_equal(np.sort(order), np.arange(400))
     seen = np.concatenate([b.x for b in copied(batches.epoch(0))])
-    assert np.array_equal(seen, rows.rows(orders[0][: len(seen)]))
+    assert np.array_equal(seen, rows.take(orders[0][: len(seen)]))
 
 
 @pytest.mark.parametrize("first", [0, 1, 7, 12])

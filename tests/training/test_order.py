@@ -68,6 +68,6 @@ def test_batches_of_a_computed_order_are_all_rows_once(monkeypatch):
     source = MemorySource("array", X, Standardisation("none"))
     batches = Batches(source, 8, 0)
     seen = np.concatenate([batch.x[:, 0].copy() for batch in batches.epoch(2)])
-    assert np.array_equal(np.sort(seen), np.sort(source.rows(np.arange(200))[:, 0]))
+    assert np.array_equal(np.sort(seen), np.sort(source.take(np.arange(200))[:, 0]))
     late = np.concatenate([batch.x[:, 0].copy() for batch in Batches(source, 8, 0).epoch(2, first=5)])
     assert np.array_equal(late, seen[40:])
