@@ -311,7 +311,7 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path):
 
 
 def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_path, monkeypatch):
-    X = (np.random.default_rng(0).standard_normal((9, 3 * arrays.MANY + 1)) * 40 + 100).astype(np.float32)
+    X = (np.random.default_rng(0).standard_normal((9, 3 * statistics.MANY + 1)) * 40 + 100).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     held = source_of(tmp_path / "x.npy")
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
