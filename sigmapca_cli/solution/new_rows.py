@@ -15,10 +15,10 @@ from sigmapca_cli.solution.solution import Solution, told_incomplete
 from sigmapca_cli.sources import arrays, build
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.config import DataConfig, as_stored, kinds_of
-from sigmapca_cli.sources.recognise import kind_of_path
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.memory import MemorySource, PlacedSource
 from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.sources.recognise import kind_of_path
 from sigmapca_cli.sources.sparse import is_sparse
 from sigmapca_cli.sources.table import in_order
 
