@@ -11,7 +11,7 @@ from typing import Any, overload
 from sigmapca_cli.api.run import Run
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.find import find_runs
-from sigmapca_cli.runs.rows import listed
+from sigmapca_cli.runs.rows import as_row
 from sigmapca_cli.runs.where import condition
 
 SHOWN = ("run", "status", "model", "a", "k", "seed", "converged", "loss", "mcc", "data")
@@ -104,7 +104,7 @@ def runs(folder: str | os.PathLike[str] | None = None, where: str | None = None)
     """
     if folder is not None and not Path(folder).is_dir():
         raise InputError(f"{os.fspath(folder)}: no such folder")
-    rows = [listed(row) for row in find_runs(folder)]
+    rows = [as_row(row) for row in find_runs(folder)]
     if where:
         holds = condition(where, list(dict.fromkeys(name for row in rows for name in row)))
         rows = [row for row in rows if holds(row)]

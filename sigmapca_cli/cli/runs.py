@@ -87,12 +87,12 @@ def select(
     from sigmapca_cli.checks import nearest
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.runs.find import find_runs
-    from sigmapca_cli.runs.rows import listed
+    from sigmapca_cli.runs.rows import as_row
     from sigmapca_cli.runs.where import condition
 
     if folder and not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder")
-    rows = [listed(row) for row in find_runs(folder)]
+    rows = [as_row(row) for row in find_runs(folder)]
     names = list(
         dict.fromkeys([*COLUMNS, "folder", "error", "tags", "note", *(name for row in rows for name in row)])
     )

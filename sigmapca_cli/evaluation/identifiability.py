@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,28 @@ from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, a
 from sigmapca_cli.sources.spacing import evenly_spaced
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
+
+
+class StoredVerdict(IntEnum):
+    """The numbers that stand for verdicts in a run file."""
+
+    REPELLED = -1
+    ARBITRARY = 0
+    IDENTIFIED = 1
+
+
+def to_stored(verdict: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of a matrix of verdicts."""
+    return np.select([verdict == each.name.lower() for each in StoredVerdict], [*StoredVerdict])
+
+
+def from_stored(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the verdicts of a matrix of numbers."""
+    return np.select(
+        [numbers == each for each in StoredVerdict], [each.name.lower() for each in StoredVerdict], ""
+    )
+
+
 LEVEL = 0.05
 """Default error rate of a certificate."""
 MOST_COUPLED = 64

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 
@@ -28,7 +29,7 @@ def explain(certificate: Certificate) -> list[str]:
     lines = [f"{int(identified.sum())} of {k} components have identified axes"]
     if identified.any():
         lines[0] += f" (expected |cos| with their large-sample limit at least {cosine[identified].min():.4f})"
-    for group in groups(certificate):
+    for group in groups(certificate.verdict):
         inside = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
         if len(group) == 2:
             lines.append(_pair(certificate, *group))
@@ -65,9 +66,9 @@ def _cut(certificate: Certificate) -> str:
     )
 
 
-def groups(certificate: Certificate) -> list[list[int]]:
+def groups(verdict: NDArray[Any]) -> list[list[int]]:
     """Return the sets of two or more components, numbered from 0, that chains of unidentified pairs connect."""
-    free = certificate.verdict != IDENTIFIED
+    free = verdict != IDENTIFIED
     np.fill_diagonal(free, False)
     left, found = set(np.flatnonzero(free.any(axis=1)).tolist()), []
     while left:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
+from sigmapca_cli.evaluation.identifiability import StoredVerdict, from_stored
 from sigmapca_cli.evaluation.words import answers, groups
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
@@ -81,8 +80,8 @@ def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
     if matrix is None or np.ndim(matrix) != 2:
         return []
     codes = np.array(matrix)
-    np.fill_diagonal(codes, 1)
-    good = (codes == 1).all(axis=1)
+    np.fill_diagonal(codes, StoredVerdict.IDENTIFIED)
+    good = (codes == StoredVerdict.IDENTIFIED).all(axis=1)
     if WORDS in evaluation:
         lines = [line for line in str(evaluation[WORDS]).splitlines() if line.strip()]
     else:
@@ -96,14 +95,13 @@ def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:
         lines[0] += (
             f" (expected |cos| with their large-sample limit {float(np.min(cosine[good])):.3f} or more)"
         )
-    names = np.select([codes == 1, codes == -1], [IDENTIFIED, REPELLED], ARBITRARY)
-    for group in groups(SimpleNamespace(verdict=names)):  # type: ignore[arg-type]
+    for group in groups(from_stored(codes)):
         inside = codes[np.ix_(group, group)]
         reasons = [
             words
             for code, words in (
-                (0, "these rows do not identify their axes"),
-                (-1, "this nonlinearity makes their axes unstable"),
+                (StoredVerdict.ARBITRARY, "these rows do not identify their axes"),
+                (StoredVerdict.REPELLED, "this nonlinearity makes their axes unstable"),
             )
             if (inside == code).any()
         ]

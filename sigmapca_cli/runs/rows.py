@@ -14,8 +14,8 @@ def short_name(row: Any) -> str:
     return match[2]
 
 
-def listed(row: Any) -> dict[str, Any]:
-    """A run's summary as one flat row."""
+def as_row(row: Any) -> dict[str, Any]:
+    """Return a run's summary as one flat row."""
     return {
         "run": short_name(row),
         "status": row.status,
@@ -24,7 +24,7 @@ def listed(row: Any) -> dict[str, Any]:
         **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
         "tags": split_tags(row.attrs.get("tags")),
         "note": row.attrs.get("note") or None,
-        "converged": said(row.attrs.get("converged")),
+        "converged": yes_no(row.attrs.get("converged")),
         "loss": row.last.get("loss"),
         "mcc": row.evaluation.get("mcc"),
         "step": row.step,
@@ -36,8 +36,8 @@ def listed(row: Any) -> dict[str, Any]:
     }
 
 
-def said(converged: Any) -> str | None:
-    """yes or no; None where a run has not said it."""
+def yes_no(converged: Any) -> str | None:
+    """Return yes or no; None for a run that has not stored it."""
     return None if converged is None or converged == "" else "yes" if converged else "no"
 
 

@@ -36,7 +36,7 @@ from sigmapca_cli.runs.files import edit, sealed
 from sigmapca_cli.runs.find import UNREADABLE, shortened, summarise_folder
 from sigmapca_cli.runs.metrics import latest, read_metrics_jsonl
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.rows import listed
+from sigmapca_cli.runs.rows import as_row
 from sigmapca_cli.runs.summary import summary_text
 from sigmapca_cli.runs.write import write_evaluation
 from sigmapca_cli.text import csv_cell, printable
@@ -108,7 +108,7 @@ def everything(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     from sigmapca_cli.figures.run import plot_run
     from sigmapca_cli.report.build import write_report
 
-    yield "runs", lambda: table_lines([listed(summarise_folder(folder))], ["run", "status", "error"], None)
+    yield "runs", lambda: table_lines([as_row(summarise_folder(folder))], ["run", "status", "error"], None)
     yield (
         "show",
         lambda: [getattr(Run.open(folder), n) for n in ("status", "metrics", "evaluation", "filters")],
@@ -481,7 +481,7 @@ def test_texts_of_a_run_cannot_steer_a_terminal(tmp_path, interrupted):
 
     edit(folder / "run.h5", put)
     (folder / "error.json").write_text(json.dumps({"error": EVIL, "overrides": [f"a={EVIL}"]}))
-    rows = [listed(summarise_folder(folder))]
+    rows = [as_row(summarise_folder(folder))]
     shown = "\n".join(
         [
             *table_lines(rows, ["run", "model", "data", "folder", "error"], None),
