@@ -52,16 +52,9 @@ class Runs(Sequence[Run]):
         -------
         pandas.DataFrame
             One row for each run, with its settings, metrics and folder.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("to_pandas needs pandas: pip install pandas; `.rows` needs nothing") from None
+        import pandas
+
         return pandas.DataFrame(self.rows)
 
     def __repr__(self) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.atomic import replacing
-from sigmapca_cli.text import csv_cell
 
 
 @dataclass
@@ -160,17 +159,20 @@ def hdf5(path: Path, form: Form) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def csv(path: Path, form: Form) -> Iterator[Any]:
-    """Comma-separated, every digit kept; names in the first line and labels in the first column where there are any."""
+    """Comma-separated, every digit kept; names in the first line and labels in the first column where there are any.
+
+    Names and labels stay as they are, so that the program reads its own file.
+    """
     with open(path, "w", encoding="utf-8", newline="") as file:
         out, place = csv_module.writer(file, lineterminator="\n"), [0]
         if form.names is not None:
-            out.writerow([*([""] if form.labels is not None else []), *map(csv_cell, form.names)])
+            out.writerow([*([""] if form.labels is not None else []), *form.names])
 
         def write(block: Any) -> None:
             texts = [[f"{value:.17g}" for value in row] for row in block.tolist()]
             if form.names is not None and form.labels is not None:
                 labels = form.labels[place[0] : place[0] + len(block)]
-                texts = [[str(csv_cell(label)), *row] for label, row in zip(labels, texts, strict=True)]
+                texts = [[label, *row] for label, row in zip(labels, texts, strict=True)]
             out.writerows(texts)
             place[0] += len(block)
 

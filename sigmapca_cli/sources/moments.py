@@ -23,10 +23,11 @@ from sigmapca_cli.atomic import replacing
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.array_files import is_hdf5
 from sigmapca_cli.sources.base import Index, Source
+from sigmapca_cli.sources.columns import identifying_names
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.options import Standardisation, need_two_samples
-from sigmapca_cli.sources.several import files_of
+from sigmapca_cli.sources.several import files_of, order_of
 from sigmapca_cli.sources.statistics import Moments, merge
 from sigmapca_cli.untrusted_files import as_text, damaged, self_contained, stored
 
@@ -68,10 +69,10 @@ def build(cfg: DataConfig) -> MomentSource:
     origins: dict[str, Path] = {}
     for path in files_of(cfg.path):
         m, names, origin = read(path)
+        if first is not None and (order := order_of(names, first[1], path, first[0])) is not None:
+            m = Moments(m.n, m.mean[order], m.second[np.ix_(order, order)])
         if merged is not None and len(m.mean) != len(merged.mean):
             raise InputError(f"{path} has {len(m.mean)} features, the files before it {len(merged.mean)}")
-        if first is not None and names != first[1]:
-            raise InputError(f"{path} has other names of features than {first[0]}")
         if origin in origins:
             raise InputError(f"{path} and {origins[origin]} hold the same rows: give each part once")
         merged = merge(merged, m)
@@ -119,7 +120,7 @@ def read(path: Path) -> tuple[Moments, list[str] | None, str]:
         if not (np.isfinite(mean).all() and np.isfinite(second).all() and (second.diagonal() >= 0).all()):
             raise ValueError("its values are not those of a covariance")
     content = hashlib.sha256(mean.tobytes() + second.tobytes() + str(n).encode()).hexdigest()
-    return Moments(n, mean, second), names, content
+    return Moments(n, mean, second), identifying_names(names), content
 
 
 def write(source: Source, path: Path) -> None:

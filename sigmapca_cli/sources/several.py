@@ -92,13 +92,8 @@ def all_sparse(tables: Sequence[Table], paths: Sequence[Path]) -> Any:
 
 def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
     """Put the columns of a table into the order of the first one; raise InputError if it has other columns."""
-    if table.names is not None and first.names is not None and table.names != first.names:
-        missing = [name for name in first.names if name not in table.names]
-        more = [name for name in table.names if name not in first.names]
-        if missing or more:
-            what = f"has no column {listed(missing)}" if missing else f"has more columns: {listed(more)}"
-            raise InputError(f"{path} {what}, unlike {first_path}: choose the common ones with data.columns=")
-        order = [table.names.index(name) for name in first.names]
+    order = order_of(table.names, first.names, path, first_path)
+    if order is not None:
         table.names, data = first.names, table.data
         if isinstance(data, RowFile):
             table.data = collected((block[:, order] for block in data.blocks()), len(order), data.dtype)
@@ -108,3 +103,21 @@ def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
         raise InputError(
             f"{path} has {table.data.shape[1]} columns, {first_path} has {first.data.shape[1]}: give files that agree"
         )
+
+
+def order_of(
+    names: Sequence[str] | None, wanted: Sequence[str] | None, path: Path, first_path: Path
+) -> list[int] | None:
+    """Return the positions in `names` of the names that are wanted; None where columns stay as they are.
+
+    They stay where the names are equal, or where one file has none: by position then. Raise InputError if the two
+    files do not have the same names.
+    """
+    if names is None or wanted is None or names == wanted:
+        return None
+    missing = [name for name in wanted if name not in names]
+    more = [name for name in names if name not in wanted]
+    if missing or more:
+        what = f"has no column {listed(missing)}" if missing else f"has more columns: {listed(more)}"
+        raise InputError(f"{path} {what}, unlike {first_path}: choose the common ones with data.columns=")
+    return [list(names).index(name) for name in wanted]

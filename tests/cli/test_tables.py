@@ -48,6 +48,19 @@ WRITTEN = {
 }
 
 
+def test_a_reconstructed_table_is_read_again_whatever_its_columns_are_called(ran, tmp_path):
+    frame = FLOWERS.set_axis(["@t", "-x", "la\\bel", 'say "=1", then'], axis=1)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    ran("train", "model=pca_svd", "data=array", "data.path=a.csv", "k=4", "--run-dir", "run")
+    ran("transform", "run", "a.csv", "c.npy")
+    ran("reconstruct", "run", "c.npy", "back.csv")
+    back = pd.read_csv(tmp_path / "back.csv")
+    assert list(back.columns) == list(frame.columns)
+    np.testing.assert_allclose(back, frame, atol=1e-6)
+    ran("transform", "run", "back.csv", "again.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "again.npy"), np.load(tmp_path / "c.npy"), atol=1e-6)
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_page_gives_a_command_that_works(ran, tmp_path, name):
     WRITTEN[name](tmp_path / name)

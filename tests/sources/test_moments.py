@@ -2,6 +2,7 @@
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from sigmapca_cli.cli.partial import partial
@@ -40,6 +41,18 @@ def test_merged_parts_have_the_moments_of_all_rows(parts, options):
     assert (merged.n, merged.p, merged.names) == (one.n, one.p, one.names)
     assert np.abs(merged.mean / one.mean - 1).max() < 1e-12
     C, D = merged.covariance()[1], one.covariance()[1]
+    assert np.abs(C - D).max() < 1e-12 * np.abs(D).max()
+
+
+def test_parts_with_their_columns_in_another_order_are_matched_by_name(parts, tmp_path):
+    frame = pd.read_csv(parts / "rows-1.csv")
+    frame[list("fdbace")].to_csv(tmp_path / "turned.csv", index=False)
+    partial(str(tmp_path / "turned.csv"), [], output=str(tmp_path / "turned.h5"))
+    files = [str(parts / "part-0.h5"), str(tmp_path / "turned.h5"), str(parts / "part-2.h5")]
+    merged, wanted = build(DataConfig(name="moments", path=files)), sums(parts)
+    assert merged.names == wanted.names
+    C, D = merged.covariance()[1], wanted.covariance()[1]
+    np.testing.assert_allclose(merged.mean, wanted.mean, rtol=1e-14)
     assert np.abs(C - D).max() < 1e-12 * np.abs(D).max()
 
 
@@ -95,7 +108,7 @@ def cut(file):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_names, "other names of features"),
+        (other_names, "has no column"),
         (negative, "damaged"),
         (cut, "damaged"),
         (lambda file: file.attrs.update(format_version=9), "upgrade"),
