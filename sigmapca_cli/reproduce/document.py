@@ -29,8 +29,8 @@ def markdown(reports: Reports) -> str:
         "`sigmapca reproduce --all --write-docs` writes this page; do not edit it by hand. The command of each table "
         "makes the figure and the verdicts again; `outputs/reproduce/index.html` shows the figures beside them. "
         "Our recipe is `--recipe default`, and the authors' recipe is `--recipe paper`. `--solver newton` and "
-        "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) support; a claim counts "
-        "for them only if they made the runs that it is about.",
+        "`--solver moments` use our recipe and solve the models that these [solvers](solver.md) support; a claim "
+        "counts for them only if they made the runs that it is about.",
         "A claim has **held** if the whole spread over the seeds satisfies the relation, has **not held** if no part "
         "of it does, and is **undecided** if the threshold is within the spread. The spread goes from the least to the "
         "greatest value, and at least one standard deviation on each side of the mean. Claims that the paper does not "
