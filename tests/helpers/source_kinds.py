@@ -53,6 +53,22 @@ SIGMA = (3.0, 3.0, 2.85, 1.8, 1.8)
 """Standard deviations of planted sources unless others are given: two of them equal, one near them, two equal."""
 
 
+PHI = np.array([0.95, 0.8, 0.5, 0.0, -0.6])
+"""Lag-1 correlations of series unless others are given."""
+SERIES_SIGMA = np.array([2.0, 2.0, 2.0, 1.0, 1.0])
+"""Their standard deviations."""
+
+
+def series(kind, n, seed, phi=PHI, sigma=SERIES_SIGMA):
+    """Return AR(1) series (n, k) of given standard deviations, driven by noise of a kind."""
+    rng = np.random.default_rng(seed)
+    noise = ALL[kind](rng, (n + 200, len(phi))) * np.sqrt(1 - phi**2)
+    x = np.zeros_like(noise)
+    for t in range(1, len(x)):
+        x[t] = phi * x[t - 1] + noise[t]
+    return x[200:] * sigma
+
+
 def planted(kind, n, seed, sigma=SIGMA, p=8, noise=0.05):
     """Return rows X (n, p), centred, and the orthonormal directions E (p, k) of their sources."""
     rng = np.random.default_rng(seed)

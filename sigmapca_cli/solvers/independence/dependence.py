@@ -17,7 +17,7 @@ from scipy import stats
 
 from sigmapca_cli.shares import added
 from sigmapca_cli.solvers.independence.contrast import bell
-from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.rows import Part, Rows
 
 Array = np.ndarray
 
@@ -114,12 +114,12 @@ def _sums(z: Array, w: Array | None) -> tuple[Array, ...]:
     return (u.sum(0), np.square(u).sum(0)) if w is None else ((u * w).sum(0), (np.square(u) * w).sum(0))
 
 
-def _by_group(rows: Rows, products: object, M: Array) -> tuple[Array, Array, int]:
+def _by_group(rows: Rows, products: Part, M: Array) -> tuple[Array, Array, int]:
     """Return the sum over groups of their products, the sum of the squares, and the number of groups."""
     first = second = np.zeros(())
     groups = rows.groups(int(np.clip(rows.n // 20, 2, GROUPS)))
     for group in groups:
-        (one,) = group.means(products, M, alone=True)  # type: ignore[arg-type]
+        (one,) = group.means(products, M, alone=True)
         first, second = first + one, second + one**2
     first, second, count = added((first, second, np.array([float(len(groups))])))
     return first, second - first**2 / count[0], int(count[0])

@@ -1,0 +1,204 @@
+"""Standard errors of the angles of the answer, and which pairs of components these rows identify at all.
+
+The estimating equation of a pair is E[y_j ḡ_i] = E[y_i ḡ_j], ḡ_i the derivative of C for component i, less its mean,
+because the mean of the rows is estimated too. Its errors are divided by the curvature of C: var θ = H⁻¹VH⁻¹/n (
+Huber 1967), with every pair acting on every other where there are few. H is the Hessian of the sample, which does not
+assume independent components. Where rows depend on their neighbours, V is the spread of the sums over groups of rows.
+
+An answer exists for Gaussian rows of equal variance too, and its curvature is then noise. So a pair counts as
+identified only if its variances differ, or if one of the two components is not Gaussian, beyond what the best rotation
+of k such Gaussian components shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sigmapca_cli.shares import added
+from sigmapca_cli.solvers.independence.contrast import Contrast, Point, bell
+from sigmapca_cli.solvers.independence.curvature import Curvature
+from sigmapca_cli.solvers.independence.descent import WHOLE
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.jacobian import pack
+
+Array = np.ndarray
+Scores = Callable[[Array], tuple[Array, Array]]
+"""From z (m, k) to y and the centred g of the components, each (m, k)."""
+Influence = Callable[[Array], Array]
+"""From z (m, k) to the influence of each row on α, β and ln σ² of each component, (m, 3k)."""
+
+ROWS = 50_000
+"""Largest number of rows of the third moments in H."""
+GROUPS = 64
+"""Number of groups of neighbouring rows, where rows depend on their neighbours."""
+NULL_K = (2, 3, 4, 6, 8, 12, 16, 32, 64)
+NULL_SHAPE = (11.1, 16.1, 19.8, 28.0, 34.5, 47.0, 63.6, 115.0, 208.0)
+"""Largest `shape` of k Gaussian components of equal variance at the minimum of C₁: quantile .975. By simulation up to
+k = 16, then in proportion to k^.86, as from 2 to 16."""
+NULL_SPREAD = (2.72, 3.46, 4.10, 5.08, 5.84, 7.16, 8.22, 11.60, 16.26)
+"""Largest `spread` of two of k such components at their principal axes: quantile .975, by simulation."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors of an answer.
+
+    Attributes
+    ----------
+    angle : ndarray of shape (k, k)
+        Standard error of the angle of every pair, in radians; π/2 where the pair is not identified; diagonal 0.
+    identified : ndarray of bool, of shape (k, k)
+        Whether variances or shapes tell the two components apart.
+    shape : ndarray of shape (k,)
+        How far a component is from Gaussian: the sum of squares of E[G₁] and E[G₂] − √½ in standard errors.
+    spread : ndarray of shape (k, k)
+        How far two variances differ: ln(σ_i²/σ_j²) in standard errors, without a sign.
+    """
+
+    angle: Array
+    identified: Array
+    shape: Array
+    spread: Array
+
+    @property
+    def filter_error(self) -> Array:
+        """(k,), radians: the root of the sum of squares over the pairs of each component."""
+        return np.asarray(np.minimum(np.sqrt(np.sum(self.angle**2, axis=1)), np.pi / 2))
+
+
+def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors:
+    """Return the standard errors of the answer R of C_τ without spectra; ordered: rows depend on their neighbours."""
+    point = Contrast(rows, tau).at(R)
+    curvature = Curvature(point, rows.subset(ROWS))
+    pairs = len(curvature.scale)
+    M, k = R / point.sigma, rows.k
+    offset = rows.means(lambda z, w: (weighted_sum(derivatives(point, z), w),), M)[0]
+    influence = _influence(point, rows, M)
+    coupled = pairs <= WHOLE
+
+    def scores(z: Array) -> tuple[Array, Array]:
+        return z * point.sigma, derivatives(point, z) - offset
+
+    variance, moved, count = _spread_of(rows, M, scores, influence, coupled, ordered)
+    if coupled:
+        inverse = np.linalg.pinv(curvature.whole(), rcond=1e-9, hermitian=True)
+        theta = np.sqrt(np.maximum(np.diag(inverse @ variance @ inverse), 0))
+    else:
+        theta = np.sqrt(variance) / curvature.scale
+    statistic = np.concatenate([point.alpha, point.beta]) / np.sqrt(np.diag(moved)[: 2 * k])
+    shape = statistic[:k] ** 2 + statistic[k:] ** 2
+    logs = moved[2 * k :, 2 * k :]
+    difference = np.diag(logs)[:, None] + np.diag(logs) - 2 * logs
+    apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))
+    spread = apart / np.sqrt(np.where(difference > 0, difference, np.inf))
+    told = spread > in_groups(null(k, NULL_SPREAD) ** 2, count) ** 0.5
+    if tau > 0:
+        loud = shape > in_groups(null(k, NULL_SHAPE), count)
+        told |= loud[:, None] | loud
+    np.fill_diagonal(told, True)
+    angle = np.zeros((k, k))
+    angle[np.triu_indices(k, 1)] = theta
+    angle = np.where(told, np.minimum(angle + angle.T, np.pi / 2), np.pi / 2)
+    return Errors(angle, told, shape, spread)
+
+
+def derivatives(point: Point, z: Array) -> Array:
+    """Return g_i = (z_i(1 + τE[ψz]) − τψ_i)/σ_i, (m, k): the derivative of C for y_i."""
+    own = np.diag(point.weighted)
+    return np.asarray((z * (1 + point.tau * own) - point.tau * point.psi(z)) / point.sigma)
+
+
+def null(k: int, quantiles: tuple[float, ...]) -> float:
+    """Return a quantile of k Gaussian components, between the rows of the table or beyond the last as its last rise."""
+    logs = np.log(NULL_K)
+    if k <= NULL_K[-1]:
+        return float(np.exp(np.interp(np.log(k), logs, np.log(quantiles))))
+    power = np.log(quantiles[-1] / quantiles[-2]) / (logs[-1] - logs[-2])
+    return float(quantiles[-1] * (k / NULL_K[-1]) ** power)
+
+
+def in_groups(square: float, count: int | None) -> float:
+    """Return the bound of a squared statistic with the error of `count` groups: the same tail, of Hotelling's T²."""
+    if count is None:
+        return square
+    return float((count - 1) * np.expm1(square / (count - 1)))
+
+
+def weighted_sum(values: Array, w: Array | None) -> Array:
+    """Return the weighted sum over rows."""
+    return np.asarray(values.sum(0) if w is None else (values * w).sum(0))
+
+
+def _influence(point: Point, rows: Rows, M: Array) -> Influence:
+    """Return the function that gives each row's influence, the estimated mean and variance included."""
+
+    def moments(z: Array, w: Array | None) -> tuple[Array, ...]:
+        e, q = bell(z)
+        return weighted_sum(np.concatenate([(1 - q) * e, -z * e], axis=1), w), weighted_sum(
+            np.concatenate([z * (1 - q) * e, -q * e], axis=1), w
+        )
+
+    slope, reach = rows.means(moments, M)
+
+    def influence(z: Array) -> Array:
+        e, q = bell(z)
+        both = np.concatenate([z * e - point.alpha, e - np.sqrt(0.5) - point.beta], axis=1)
+        q -= 1
+        both -= np.tile(z, 2) * slope + np.tile(q, 2) * (reach / 2)
+        return np.concatenate([both, q], axis=1)
+
+    return influence
+
+
+def _spread_of(
+    rows: Rows, M: Array, scores: Scores, influence: Influence, coupled: bool, ordered: bool
+) -> tuple[Array, Array, int | None]:
+    """Return the variance of the gradient of all pairs (or its diagonal), that of α, β and ln σ², and the groups.
+
+    It is that of means over rows: over independent rows, or over groups of neighbours.
+    """
+    if ordered:
+        return _spread_of_groups(rows, M, scores, influence, coupled)
+
+    def part(z: Array, w: Array | None) -> tuple[Array, ...]:
+        y, g = scores(z)
+        shape = influence(z)
+        if w is not None:
+            y, shape = y * w, shape * w
+        if not coupled:
+            own = y * g
+            cross = np.square(y).T @ np.square(g)
+            return cross + cross.T - 2 * own.T @ own, shape.T @ shape
+        each = pairs_of(y, g)
+        return each.T @ each, shape.T @ shape
+
+    variance, moved = rows.means(part, M)
+    return (variance if coupled else pack(variance)) / rows.mass, moved / rows.mass, None
+
+
+def _spread_of_groups(
+    rows: Rows, M: Array, scores: Scores, influence: Influence, coupled: bool
+) -> tuple[Array, Array, int]:
+    def part(z: Array, w: Array | None) -> tuple[Array, ...]:
+        y, g = scores(z)
+        G = (y if w is None else y * w).T @ g
+        return pack(G.T - G), weighted_sum(influence(z), w)
+
+    groups = rows.groups(int(np.clip(rows.n // 20, 2, GROUPS)))
+    found = [group.means(part, M, alone=True) for group in groups]
+    slopes, shapes = (np.array([one[i] for one in found]) for i in (0, 1))
+    square = slopes.T @ slopes if coupled else np.square(slopes).sum(0)
+    parts = added((square, slopes.sum(0), shapes.T @ shapes, shapes.sum(0), np.array([float(len(groups))])))
+    square, slope, moved, shape, (count,) = parts
+    square = square - (np.outer(slope, slope) if coupled else slope**2) / count
+    more = count / max(count - 1, 1)
+    return square * more, (moved - np.outer(shape, shape) / count) * more, int(count)
+
+
+def pairs_of(y: Array, g: Array) -> Array:
+    """Return y_j g_i − y_i g_j of all pairs i < j, (m, k(k−1)/2): what each row adds to the gradient."""
+    i, j = np.triu_indices(y.shape[1], 1)
+    return np.asarray(y[:, j] * g[:, i] - y[:, i] * g[:, j])

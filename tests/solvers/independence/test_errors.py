@@ -1,0 +1,99 @@
+"""Standard errors cover the truth, and Gaussian components of equal variance are not called identified."""
+
+import numpy as np
+import pytest
+from source_kinds import ALL, series
+
+from sigmapca_cli.solvers.independence.errors import errors
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.solve import solve
+
+EQUAL = np.ones(4)
+
+
+def covered(S, rotation, **options):
+    """Whether each pair's angle to the truth lies in its interval, and whether the pair counts as identified."""
+    Y = S @ rotation.T
+    found = solve(Y, start=rotation, starts=1, threads=1)
+    error = errors(Rows.of(Y), found.R, 1.0, **options)
+    A = rotation.T @ found.R
+    order = np.abs(A).argmax(1)
+    A = A[:, order] * np.sign(np.diag(A[:, order]))
+    i, j = np.triu_indices(len(A), 1)
+    angle = error.angle[np.ix_(order, order)]
+    inside = np.abs(A - A.T)[i, j] / 2 <= 1.96 * angle[i, j]
+    return inside, error.identified[np.ix_(order, order)][i, j]
+
+
+def coverage(make, repeats, **options):
+    found = []
+    for seed in range(repeats):
+        rng = np.random.default_rng((seed, 11))
+        S = make(rng)
+        found.append(covered(S, np.linalg.qr(rng.normal(size=(4, 4)))[0], **options))
+    return np.mean([inside for inside, _ in found]), np.mean([identified for _, identified in found])
+
+
+@pytest.mark.parametrize(
+    "kind", ["laplace", "t, 3 df", "exponential", "uniform", "Poisson(2)", "two-valued, P = .25"]
+)
+def test_intervals_cover_the_sources(kind):
+    """40 tables, 240 angles: 95 % with a standard error of 2 %."""
+    inside, identified = coverage(lambda rng: ALL[kind](rng, (1000, 4)) * [1.2, 1.1, 1, 1], 40)
+    assert 0.88 < inside < 0.99
+    assert identified > 0.97
+
+
+def test_rows_in_time_need_groups():
+    def make(rng):
+        return series("laplace", 10_000, rng, np.full(4, 0.7), EQUAL)
+
+    by_row, _ = coverage(make, 15)
+    by_group, identified = coverage(make, 15, ordered=True)
+    assert by_row < 0.9 < by_group
+    assert identified > 0.9
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_gaussian_rows_of_equal_variance_are_not_identified(k):
+    """60 tables: at most 5 % have a pair that counts as identified, with three standard deviations of room."""
+    wrong = 0
+    for seed in range(60):
+        Y = np.random.default_rng((seed, k)).normal(size=(500, k))
+        found = solve(Y, starts=1, threads=1, tol=1e-4)
+        error = errors(Rows.of(Y), found.R, 1.0)
+        told = error.identified[np.triu_indices(k, 1)]
+        wrong += told.any()
+        assert (error.angle[np.triu_indices(k, 1)][~told] == np.pi / 2).all()
+    assert wrong <= 8
+
+
+def test_one_gaussian_component_is_identified_by_the_others_and_two_are_not():
+    rng = np.random.default_rng(0)
+    S = np.column_stack([rng.laplace(size=(5000, 2)) / np.sqrt(2), rng.normal(size=(5000, 2))])
+    found = solve(S)
+    error = errors(Rows.of(S), found.R, 1.0)
+    which = np.abs(found.R).argmax(0)
+    gaussian = np.flatnonzero(which >= 2)
+    others = np.flatnonzero(which < 2)
+    assert not error.identified[gaussian[0], gaussian[1]]
+    assert error.identified[others].all()
+    assert (error.filter_error[gaussian] == np.pi / 2).all() and (error.filter_error[others] < 0.1).all()
+    assert (error.shape[others] > error.shape[gaussian].max()).all()
+
+
+def test_distinct_variances_identify_gaussian_rows():
+    Y = np.random.default_rng(0).normal(size=(5000, 3)) * [3, 2, 1]
+    error = errors(Rows.of(Y), solve(Y).R, 1.0)
+    assert error.identified.all() and (error.filter_error < 0.1).all()
+    only_pca = errors(Rows.of(Y), solve(Y, 0.0).R, 0.0)
+    # the textbook error of an eigenvector: σ_iσ_j/(σ_i² − σ_j²)/√n
+    assert only_pca.angle[0, 1] == pytest.approx(6 / 5 / np.sqrt(5000), rel=0.1)
+
+
+def test_many_components_take_pairs_alone():
+    """Above 16 components the errors of pairs are those of each alone: about the same for independent ones."""
+    Y = ALL["laplace"](np.random.default_rng(0), (4000, 18))
+    some = errors(Rows.of(Y[:, :10]), np.eye(10), 1.0)
+    many = errors(Rows.of(Y), np.eye(18), 1.0)
+    np.testing.assert_allclose(many.angle[:10, :10], some.angle, rtol=0.25)
