@@ -11,7 +11,8 @@ MISSING = {
 }  # fmt: skip
 TRUTH = {"true": 1.0, "false": 0.0}
 MANY = 8  # so many numbers in order are hardly a row of measurements
-WITH_UNIT = re.compile(r"[^\w\s]?\s?[+-]?\d[\d.,]*\s?([%‰°€$£¥]|[a-zA-Zµ]{1,4})?$")
+AMOUNT, UNIT = r"[+-]?\d+(?:[.,]\d+)*", r"(?:[%‰°€$£¥]|[a-zA-Zµ]{1,4})"
+WITH_UNIT = re.compile(rf"(?:[^\w\s.,;+-]\s?{AMOUNT}\s?{UNIT}?|{AMOUNT}\s?{UNIT})$")
 DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}")
 WHOLE = re.compile(r"[+-]?\d+(\.0+)?")
 
