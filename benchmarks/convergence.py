@@ -22,8 +22,9 @@ from sigmapca_cli.conf_files import conf_folder, hydra_base
 from sigmapca_cli.config import register
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.job import job_of
-from sigmapca_cli.runner import choose, stochastic
-from sigmapca_cli.runner.lifecycle import check_size
+from sigmapca_cli.runner import stochastic
+from sigmapca_cli.runner.execute import load_source
+from sigmapca_cli.runner.plan import method_of, resolved_k
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.runs.read import Run
 from sigmapca_cli.training import loop
@@ -69,9 +70,9 @@ def rows() -> None:
 
 def trainer_after(*overrides: str) -> Any:
     cfg: Any = OmegaConf.to_object(composed(*overrides))
-    source = choose.load_source(cfg)
-    check_size(cfg, source)
-    trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
+    source = load_source(cfg)
+    cfg.k = resolved_k(cfg, source)
+    trainer = stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
     loop.train([trainer])
     return trainer
 

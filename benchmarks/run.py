@@ -30,7 +30,8 @@ def trainer(*overrides: str):
     from sigmapca_cli.conf_files import conf_folder, hydra_base
     from sigmapca_cli.config import register
     from sigmapca_cli.job import job_of
-    from sigmapca_cli.runner import choose, stochastic
+    from sigmapca_cli.runner import stochastic
+    from sigmapca_cli.runner.plan import method_of
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.components import count_for
 
@@ -39,7 +40,7 @@ def trainer(*overrides: str):
         cfg = job_of(compose("config", list(overrides))).cfg
     source = build(cfg.data)
     cfg.k = count_for(source, cfg.k)
-    return stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
+    return stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
 
 
 def step() -> Row:

@@ -132,25 +132,32 @@ def sgd(model: Model, centred: Any, P: np.ndarray, start: np.ndarray | None = No
     from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.processes import pick_threads
-    from sigmapca_cli.runner import choose, stochastic
+    from sigmapca_cli.runner import plan, stochastic
     from sigmapca_cli.sources.memory import MemorySource
     from sigmapca_cli.sources.options import Standardisation
     from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy, made_like
 
     n, k = len(centred), P.shape[1]
-    cfg = Config(a=model.a, k=k, seed=seed_of(model.random_state), epochs=model.max_iter, device="cpu")
-    cfg.batch_size, cfg.rescale = min(128, n), True
-    cfg.nonlinearity = NonlinearityConfig(model.nonlinearity, cfg.a, derivative=model.derivative)
+    cfg = Config(
+        a=model.a,
+        k=k,
+        seed=seed_of(model.random_state),
+        epochs=model.max_iter,
+        batch_size=min(128, n),
+        rescale=True,
+        device="cpu",
+        nonlinearity=NonlinearityConfig(model.nonlinearity, model.a, derivative=model.derivative),
+    )
     source: Any = getattr(centred, "source", None)  # `sklearn_products` has one already
     if source is None:
         source = MemorySource("array", centred, Standardisation("none"))
     source.in_memory = False  # somebody else's process is not to be forked
-    method = choose.method_of(cfg)
+    method = plan.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")
     if start is not None:
         trainer.state["W"] = made_like(trainer.state["W"], (P @ start).astype(cfg.dtype))
-    with computing_on(pick_threads(None, cfg.batch_size * source.p * k), choose.needs_torch(cfg)):
+    with computing_on(pick_threads(None, cfg.batch_size * source.p * k), plan.needs_torch(cfg)):
         loop.train([trainer])
         model.converged_ = stochastic.convergence_of(trainer).converged(cfg.tol)
     model.n_iter_ = model.max_iter

@@ -22,6 +22,7 @@ from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
 from sigmapca_cli.shares import gathered, own_of, shared
 from sigmapca_cli.sources.spacing import evenly_spaced
+from sigmapca_cli.ways import Way, way_stored
 
 ELSEWHERE = "compare seeds instead: sigmapca stability"
 ROTATION_FREE = {"encoder", "unit_norm"}
@@ -71,7 +72,7 @@ def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
     """Return the certificate of the components Y (n, k) of a run, for the equation that trained it."""
     if is_linear(model):
         return certify_variances(Y, level)
-    if run.config.get("solver", {}).get("name") == "moments":
+    if way_stored(run.config) is Way.MOMENTS:
         from sigmapca_cli.evaluation.fourth import certify_fourth
 
         return certify_fourth(Y, float(run.evaluation["lam"]), level)
@@ -97,8 +98,8 @@ def refusal(run: Any, model: Any) -> str | None:
         )
     if is_linear(model):
         return None
-    config, newton = run.config, run.config.get("solver", {}).get("name") == "newton"
-    if config.get("solver", {}).get("name") == "moments":
+    config, way = run.config, way_stored(run.config)
+    if way is Way.MOMENTS:
         return None
     if model.get("objective") != "main":
         return f"there is no certificate for model={name}, only for the main loss: {ELSEWHERE}"
@@ -109,11 +110,11 @@ def refusal(run: Any, model: Any) -> str | None:
     if terms:
         return f"there is no certificate for regularisers={sorted(terms)}, which change the curvature: {ELSEWHERE}"
     constraint = config.get("constraint", {}).get("name", "unit_norm")
-    if constraint in ("symmetric", "gram_schmidt") and not newton:
+    if constraint in ("symmetric", "gram_schmidt") and way is not Way.NEWTON:
         return (
             f"there is no certificate for constraint={constraint}, which changes the equations: {ELSEWHERE}"
         )
-    if config.get("sigma", {}).get("name") == "unit" and not newton:
+    if config.get("sigma", {}).get("name") == "unit" and way is not Way.NEWTON:
         return f"there is no certificate for sigma=unit, the conventional model without σ: {ELSEWHERE}"
     if config.get("nonlinearity", {}).get("c") == "adaptive" and "asymmetric" in str(
         config["nonlinearity"].get("name")
@@ -224,11 +225,7 @@ def spread_by_chance(m: int, freedom: int, level: float) -> float:
 def state_of(run: Any) -> str | None:
     """Return a sentence about a run that has not, or may not have, converged; None for a run that has."""
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
-    model = run.config.get("model", {})
-    trained = model.get("kind", "trained") == "trained" and run.config.get("solver", {}).get("name") not in (
-        "newton",
-        "moments",
-    )
+    trained = way_stored(run.config) is Way.STEPS
     if converged is not None and converged != "" and not converged:
         return (
             "this run has not converged: its axes are those where training stopped, so the certificate says nothing "

@@ -73,7 +73,8 @@ class VectorizedLauncher(Launcher):
 
     def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
-        from sigmapca_cli.runner.choose import method_of
+        from sigmapca_cli.runner.grouped import group_key
+        from sigmapca_cli.runner.plan import method_of
 
         if context_of(self.task).fail_fast:
             return [], list(range(len(composed)))  # in a group the others would have gone on
@@ -86,11 +87,7 @@ class VectorizedLauncher(Launcher):
             folders.add(folder)
             try:
                 job = job_from(config)
-                method = method_of(job.cfg)
-                if method.kind == "trained":  # else torch is not needed, and not loaded
-                    from sigmapca_cli.runner.grouped import group_key
-
-                    key = group_key(job, method)
+                key = group_key(job, method_of(job.cfg))
             except SigmapcaError:
                 pass  # it fails in its own turn, where that is announced and noted
             if key is None:

@@ -9,11 +9,12 @@ sample kurtosis.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods.share import WHOLE, Share
+from sigmapca_cli.methods.notation import batch_mean
 
 SUPER, SUB = 3.0, 0.8
 GAUSSIAN = math.sqrt(2 / math.pi)
@@ -24,11 +25,13 @@ def start(sigma: Tensor) -> dict[str, Tensor]:
     return {"a": torch.full_like(sigma, SUPER), "abs_z": torch.full_like(sigma, GAUSSIAN)}
 
 
-def advance_(state: dict[str, Tensor], z: Tensor, momentum: float, share: Share = WHOLE) -> None:
+def advance_(
+    state: dict[str, Tensor], z: Tensor, momentum: float, mean: Callable[[Tensor], Tensor] = batch_mean
+) -> None:
     """E|z|/√E z² of the batch into the moving average, then a from its side of the Gaussian value, in
-    place.
+    place. `mean`: over the rows, (…, b, k) -> (…, 1, k).
     """
-    size, power = share.mean(z.abs()).squeeze(-2), share.mean(z.square()).squeeze(-2)
+    size, power = mean(z.abs()).squeeze(-2), mean(z.square()).squeeze(-2)
     moment = size / power.sqrt().clamp_min(1e-12)
     state["abs_z"].mul_(momentum).add_(moment, alpha=1 - momentum)
     state["a"].copy_(torch.where(state["abs_z"] > GAUSSIAN, SUB, SUPER))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.methods import automatic, regularisers, sweeping
-from sigmapca_cli.methods.notation import linear_weights, rows, sg, sq
+from sigmapca_cli.methods.notation import batch_mean, linear_weights, rows, sg, sq
 from sigmapca_cli.methods.objectives import ordering_triangle, subspace_form, tied
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.pieces import Pieces
@@ -39,7 +39,7 @@ def evaluate(
     def h(z: Tensor) -> Tensor:
         return method.h_graph(z, a, method.current_c)[0]
 
-    given = {"h": h, "sigma": sigma, "mean": method.share.mean, **numbers(method, state, x, y, generator)}
+    given = {"h": h, "sigma": sigma, "mean": batch_mean, **numbers(method, state, x, y, generator)}
     flows = method.model.mean_gradient
     given["linear"] = subspace_form if method.model.reconstruction == "subspace" else tied
     given["norm"] = NORMS[method.model.norm]
@@ -69,14 +69,14 @@ def numbers(
     if "beta" in needs:
         beta = state.get("beta", method.model.beta)
         if isinstance(beta, str):
-            size = method.share.mean(sq(x).sqrt()[..., None]).squeeze((-2, -1))
+            size = sq(x).sqrt().mean(-1)
             beta = state.get("beta_0", method.model.beta_0) * size
         given["beta"] = beta
     if "lam" in needs:
         given["lam"] = weights(method, y)
     if "mask" in needs:
         k, rho = y.shape[-1], method.ordering.rho
-        mask = method.share.draw(y.shape[-2], lambda b: nested_mask(b, k, rho, y, generator))
+        mask = nested_mask(y.shape[-2], k, rho, y, generator)
         given["mask"] = sweeping.widen(mask, state, method.ordering.sweep) if method.sweeps else mask
     return given
 
@@ -85,7 +85,7 @@ def weights(method: Pieces, y: Tensor) -> Tensor:
     """Λ: linear (k,), or [E y²/max E y²]sg (…, 1, k) over the batch  (paper, weighted variance maximisation)."""
     if method.model.weights == "linear":
         return linear_weights(y.shape[-1], method.model.lambda_min, y)
-    variance = method.share.mean(y.detach().square())
+    variance = batch_mean(y.detach().square())
     return (variance / variance.amax(-1, keepdim=True).clamp_min(1e-30)).clamp_min(method.model.lambda_min)
 
 
@@ -118,6 +118,6 @@ def second_layer(method: Pieces, state: State, V: Tensor, y: Tensor, h: H) -> Te
     given: dict[str, Any] = {"h": h, "sigma": torch.ones_like(sigma)}
     if method.automatic_a:
         own = {name: state[f"V.{name}"] for name in ("a", "abs_z")}
-        automatic.advance_(own, z.detach(), method.sigma.momentum, method.share)
+        automatic.advance_(own, z.detach(), method.sigma.momentum)
         given["h"] = lambda z: method.h_graph(z, rows(own["a"]), method.current_c)[0]
     return method.second.fn(whitened, V, z, **{n: given[n] for n in method.second.needs})

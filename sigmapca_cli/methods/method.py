@@ -149,7 +149,7 @@ class Method(Pieces):
         if self.sweeps:
             W, every = state[self.trained], self.ordering.sweep
             grads[self.trained] = sweeping.advance_(state, W, grads[self.trained], every)
-        return self.share.combine(loss, grads)
+        return loss, grads
 
     @property
     def closed(self) -> bool:
@@ -179,7 +179,7 @@ class Method(Pieces):
         if self.model.mean == "ema":
             # μ ← m·μ + (1 − m)·x̄ (paper, EMA); the start at zero is ours.
             momentum = self.sigma.momentum
-            state["mean"].mul_(momentum).add_(self.share.mean(x).squeeze(-2), alpha=1 - momentum)
+            state["mean"].mul_(momentum).add_(x.mean(-2), alpha=1 - momentum)
             x = x - rows(state["mean"])
         elif self.model.centring == "batch":
             x = x - x.mean(-2, keepdim=True)

@@ -62,3 +62,8 @@ def per_run(value: float | Tensor, dims: int) -> float | Tensor:
 def linear_weights(k: int, smallest: float, like: Tensor) -> Tensor:
     """λ, linear from 1 down to `smallest`: decreasing, so that index 0 gets the largest variance."""
     return torch.linspace(1.0, smallest, k, dtype=like.dtype, device=like.device)
+
+
+def batch_mean(v: Tensor) -> Tensor:
+    """Return the mean over the rows of the batch, (…, b, k) -> (…, 1, k); gradients flow through it."""
+    return v.mean(-2, keepdim=True)

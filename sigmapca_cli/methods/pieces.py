@@ -13,7 +13,6 @@ from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, OrderingConfig, SigmaConfig
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.registry import Objective
-from sigmapca_cli.methods.share import WHOLE, Share
 
 State = dict[str, Tensor]
 
@@ -34,7 +33,6 @@ class Pieces:
     kind: str = "trained"
     h_value: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
     h_graph: Callable[..., Any] = field(default=nonlinearities.identity, repr=False)
-    share: Share = field(default=WHOLE, repr=False)
 
     # ---- names in the state ----
 
@@ -74,12 +72,12 @@ class Pieces:
 
     def current_sigma(self, state: State, y: Tensor, centred: bool = False) -> Tensor:
         """σ (…, k) for this batch under the rule; the EMA in the state is advanced."""
-        rule, centred = self.sigma.name, centred or self.share.centred
+        rule = self.sigma.name
         if rule == "batch":
-            state["sigma"].copy_(self.root(sigma_rules.batch_variance(y, centred, self.share)))
+            state["sigma"].copy_(self.root(sigma_rules.batch_variance(y, centred)))
         elif rule == "ema":
             momentum = self.sigma.momentum
-            variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred, self.share)
+            variance = sigma_rules.ema_update_(state["variance"], y, momentum, centred)
             state["sigma"].copy_(self.root(variance))
         return state["sigma"]
 
@@ -91,19 +89,11 @@ class Pieces:
     def current_a(self, state: State, z: Tensor) -> Any:
         """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
         if self.automatic_a and not self.trains_a:
-            automatic.advance_(state, z, self.sigma.momentum, self.share)
+            automatic.advance_(state, z, self.sigma.momentum)
         if "a" in state:
             return rows(state["a"])
         return 1.0 if isinstance(self.nonlinearity.a, str) else self.nonlinearity.a
 
     @property
     def current_c(self) -> Any:
-        c = self.nonlinearity.c
-        if c != "adaptive":
-            return c
-        return None if self.share is WHOLE else self._adaptive_c
-
-    def _adaptive_c(self, t: Tensor) -> Tensor:
-        """c = 1/std(t) over the whole batch."""
-        variance = sigma_rules.batch_variance(t, share=self.share)
-        return rows(1 / variance.sqrt().clamp_min(1e-12))
+        return None if self.nonlinearity.c == "adaptive" else self.nonlinearity.c

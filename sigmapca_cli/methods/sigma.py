@@ -7,25 +7,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods.share import WHOLE, Share
 
-
-def batch_variance(y: Tensor, centred: bool = False, share: Share = WHOLE) -> Tensor:
+def batch_variance(y: Tensor, centred: bool = False) -> Tensor:
     """var(y) over the batch, about the batch's mean, biased: (…, b, k) -> (…, k).
 
     `centred`: that mean is zero already. Two passes: torch's own var takes three times as long on the CPU.
     """
-    deviation = y if centred else y - share.mean(y)
-    return share.mean(deviation.square()).squeeze(-2)
+    deviation = y if centred else y - y.mean(-2, keepdim=True)
+    return deviation.square().mean(-2)
 
 
-def ema_update_(
-    variance: Tensor, y: Tensor, momentum: float, centred: bool = False, share: Share = WHOLE
-) -> Tensor:
+def ema_update_(variance: Tensor, y: Tensor, momentum: float, centred: bool = False) -> Tensor:
     """v ← m·v + (1 − m)·var(y), in place; m weighs the past, the variance is biased (1 and 9 give 1.08
     at 0.99).
     """
-    return variance.mul_(momentum).add_(batch_variance(y, centred, share), alpha=1 - momentum)
+    return variance.mul_(momentum).add_(batch_variance(y, centred), alpha=1 - momentum)
 
 
 def data_sigma(W: Tensor, C: Tensor) -> Tensor:

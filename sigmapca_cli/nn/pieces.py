@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from sigmapca_cli.methods import automatic, constraints, nonlinearities, objectives
 from sigmapca_cli.methods.config import LEAST_VARIANCE
-from sigmapca_cli.methods.share import Share
 from sigmapca_cli.nn.checks import check_choices, check_numbers, check_sizes
 from sigmapca_cli.nn.statistics import batch_mean
 
@@ -109,7 +108,7 @@ class LossOfLayer(nn.Module):
         state = {"a": self.auto_a, "abs_z": self.auto_abs_z}
         if self.training:
             with torch.no_grad():
-                automatic.advance_(state, z, self.momentum, _Shared(self.sync))
+                automatic.advance_(state, z, self.momentum, lambda v: batch_mean(v, self.sync))
         a = state["a"].clone()
         return lambda z: h(z, a)[0]
 
@@ -126,13 +125,3 @@ class LossOfLayer(nn.Module):
     def _parts(self, x: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
         """Return what `init_pca` is given as rows."""
         return x
-
-
-class _Shared(Share):
-    """The rows of a batch over all processes, for `methods.automatic`."""
-
-    def __init__(self, sync: bool) -> None:
-        self.sync = sync
-
-    def mean(self, v: Tensor) -> Tensor:
-        return batch_mean(v, self.sync)

@@ -18,6 +18,7 @@ from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.runs.folders import outputs_root
+from sigmapca_cli.ways import Way, way_of
 
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
@@ -95,9 +96,7 @@ def solvable(
     """The experiments in which the solver has something to solve, with the runs that need no training."""
 
     def trained(one: Planned) -> bool:
-        return (
-            one.job is not None and one.job.cfg.model.kind != "direct" and one.job.cfg.solver.name != solver
-        )
+        return one.job is not None and way_of(one.job.cfg) not in (Way.DIRECT, Way(solver))
 
     names = {one.tasks[0].experiment for one in planned if one.job and one.job.cfg.solver.name == solver}
     kept = [one for one in planned if one.tasks[0].experiment in names and not trained(one)]

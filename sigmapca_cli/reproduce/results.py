@@ -14,6 +14,7 @@ from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.matching import correlations, match
 from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
 from sigmapca_cli.runs.read import Run
+from sigmapca_cli.ways import Way, way_stored
 
 Array = NDArray[np.float64]
 
@@ -193,9 +194,10 @@ def last_loss(run: Run) -> float:
 
 def kind_of(run: Run) -> str:
     """Return how a run was made: solved, direct or trained."""
-    if run.config["solver"]["name"] in ("newton", "moments"):
+    way = way_stored(run.config)
+    if way.is_solver:
         return "solved"
-    return "direct" if run.config["model"]["kind"] == "direct" else "trained"
+    return "direct" if way is Way.DIRECT else "trained"
 
 
 def is_ica(run: Run) -> bool:

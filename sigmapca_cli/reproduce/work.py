@@ -49,8 +49,8 @@ def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
 
 def plan(task: Task) -> Planned:
     """Compose a task; a mistake in one is a fact to report, not the end of the others."""
-    from sigmapca_cli.runner.choose import method_of
     from sigmapca_cli.runner.grouped import group_key
+    from sigmapca_cli.runner.plan import method_of
 
     try:
         made = job(task)
@@ -63,10 +63,10 @@ def job(task: Task) -> Job:
     """The typed job that the command line would compose."""
     found = composed(task.overrides)
     if task.solver != "stochastic":
-        from sigmapca_cli.runner import moments, newton
+        from sigmapca_cli.runner.plan import SOLVERS
+        from sigmapca_cli.ways import Way
 
-        refusal = {"newton": newton.refusal, "moments": moments.refusal}[task.solver]
-        if refusal(found.cfg) is None:
+        if SOLVERS[Way(task.solver)].refusal(found.cfg) is None:
             return composed((*task.overrides, f"solver={task.solver}"))
     return found
 

@@ -9,6 +9,7 @@ from sigmapca_cli.config import Config
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.training.length import FIRST, MOST
+from sigmapca_cli.ways import Way
 
 
 def summary(folder: Path, evaluation: dict[str, Any]) -> str:
@@ -29,19 +30,19 @@ def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
     return 0 if row is not None and row.identifies == SUBSPACE else int((pairs >= 0).all(axis=1).sum())
 
 
-def unconverged(cfg: Config, kind: str, facts: dict[str, Any]) -> str:
+def unconverged(cfg: Config, way: Way, facts: dict[str, Any]) -> str:
     """Return how far a run is from having converged, and what would help."""
-    if kind == "newton":
+    if way is Way.NEWTON:
         return (
             f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
         )
-    if kind == "moments":
+    if way is Way.MOMENTS:
         return (
             f"not converged: {facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try init=orthogonal or another k"
         )
-    if kind == "direct":
+    if way is Way.DIRECT:
         return f"not converged: raise model.max_iter (now {cfg.model.max_iter}), or model.tolerance"
     return f"not converged: {how_far(cfg, facts)}; {advice(cfg, facts)}"
 

@@ -10,7 +10,7 @@ from sigmapca_cli.sources.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
 from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.kept import MOST_BYTES
 from sigmapca_cli.sources.second_moments import GRAM_ROWS
-from sigmapca_cli.training.order import MOST_HELD
+from sigmapca_cli.ways import Way, way_of
 
 FLOAT = 8
 """Bytes of a number in float64."""
@@ -39,12 +39,13 @@ def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     else:
         moments = (2 * MOST_BLOCKS + 2) * p * (k + SPARE)
     solution = 5 * p * k
-    if cfg.model.kind == "direct":
+    way = way_of(cfg)
+    if way is Way.DIRECT:
         rows = 3 * n * k if cfg.model.name in ("fastica", "picard") else 0
-    elif cfg.solver.name != "stochastic":
+    elif way.is_solver:
         rows = 2 * min(n, LARGEST_ROWS) * k
     else:
-        rows = 40 * p * k + min(n, MOST_HELD) // 2
+        rows = 40 * p * k + n // 2
     return float(FLOAT) * (moments + solution + rows)
 
 
@@ -73,7 +74,7 @@ def check_memory(cfg: Config, n: int, p: int, sparse: bool = False) -> None:
 def heavy_steps(cfg: Config, n: int, p: int) -> str | None:
     """Return a sentence for training whose batches are so wide that steps take long; None for others."""
     rows = min(int(cfg.batch_size), n)
-    if cfg.model.kind == "direct" or cfg.solver.name != "stochastic" or 4 * rows * p < HEAVY_BATCH:
+    if way_of(cfg) is not Way.STEPS or 4 * rows * p < HEAVY_BATCH:
         return None
     return (
         f"each step takes {rows} rows of {p} features, {4e-9 * rows * p:.1f} GB, so steps are slow: "

@@ -15,16 +15,16 @@ from typing import Any
 from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.identity_keys import PER_RUN
 from sigmapca_cli.job import Job
-from sigmapca_cli.methods.numpy_main import fast_path_applies
+from sigmapca_cli.methods.numpy_main import NumpyMain
 from sigmapca_cli.processes import blas, mapped
-from sigmapca_cli.runner.contracts import Method, SolvedMethod
-from sigmapca_cli.runner.lifecycle import finish_run, open_run
+from sigmapca_cli.runner.lifecycle import finish_run, opened_run
 from sigmapca_cli.runner.open_run import active_run
 from sigmapca_cli.runner.stochastic import TrainedRun, Training, build_solution
 from sigmapca_cli.runs.identity import config_hash
 from sigmapca_cli.signals import Guard
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.components import DEFAULT
+from sigmapca_cli.training.protocols import TrainedMethod
 
 log = logging.getLogger("sigmapca")
 
@@ -34,7 +34,7 @@ OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
-def group_key(job: Job, method: Method, across_seeds: bool = False) -> str | None:
+def group_key(job: Job, method: TrainedMethod | None, across_seeds: bool = False) -> str | None:
     """Return a key: jobs with equal keys can be trained in one group. None for a job that has to run alone.
 
     A group shares the batches, so that the seed is part of the key. With `across_seeds` each run of a method that is
@@ -43,9 +43,9 @@ def group_key(job: Job, method: Method, across_seeds: bool = False) -> str | Non
     (a=auto).
     """
     cfg = job.cfg
-    if isinstance(method, SolvedMethod):
+    if method is None:
         return None
-    fused = fast_path_applies(cfg)
+    fused = isinstance(method, NumpyMain)
     plain = copy.deepcopy({**job.plain, "log": cfg.log_every})
     for key in (*NUMBERS, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
         blur(plain, key)
@@ -110,7 +110,7 @@ class Member:
 
     def open(self, source: Source) -> None:
         """Open the run and put its trainer where its checkpoint left off."""
-        opened = self.stack.enter_context(open_run(self.job, source))
+        opened = self.stack.enter_context(opened_run(self.job, source))
         if isinstance(opened, Path):
             self.folder = opened
             return
@@ -141,7 +141,7 @@ def train_together(jobs: Sequence[Job], source: Source, guard: Guard) -> list[Me
         runs = [member.run for member in members if member.run is not None and not member.problem]
         if runs:
             # The members are alike in all that decides their threads.
-            with blas(runs[0].opened.threads):
+            with blas(runs[0].opened.plan.threads):
                 Training(runs, guard).train()
         list(mapped(lambda member: member.finish(source, len(members)), members))
     return members

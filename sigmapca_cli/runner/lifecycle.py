@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from sigmapca_cli.gone_keys import replaced
 from sigmapca_cli.job import Job
 from sigmapca_cli.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.runner import checkpoints, choose
-from sigmapca_cli.runner.contracts import Facts
+from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.ending import loose_pairs, summary, unconverged
 from sigmapca_cli.runner.following import followed
-from sigmapca_cli.runner.footprint import check_memory, heavy_steps
+from sigmapca_cli.runner.footprint import heavy_steps
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
+from sigmapca_cli.runner.plan import Plan, make_plan
 from sigmapca_cli.runner.progress import say
+from sigmapca_cli.runner.solved import Facts
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.runs.format import STATUSES
 from sigmapca_cli.runs.identity import find_by_hash
@@ -34,100 +36,112 @@ from sigmapca_cli.runs.read import Run
 from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
 from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import count_for
 from sigmapca_cli.sources.owners import warn_about
-from sigmapca_cli.sources.statistics import check_k
 
 log = logging.getLogger("sigmapca")
 
 
 @contextlib.contextmanager
-def open_run(job: Job, source: Source) -> Iterator[OpenRun | Path]:
-    """Open a run for this job: new, or resumed from its checkpoint.
+def opened_run(job: Job, source: Source, plan: Plan | None = None) -> Iterator[OpenRun | Path]:
+    """Open a run for this job: new, or resumed from its checkpoint. `plan`: one that was made already.
 
     Yield an OpenRun, or the folder if that run has already finished. Raise InputError for a configuration that does
     not fit the data, or a folder that is in use.
     """
-    cfg = job.cfg
-    method = choose.method_of(cfg)
-    device = choose.device_of(cfg, method)
     existing = find_existing(job, source.hash)
     if existing is not None and checkpoints.status(existing) == "finished":
         # Before the covariance is computed: a sweep that is started again asks this for every job.
-        say(f"already finished: {shortened(existing)}")
         with contextlib.suppress(OSError):  # the folder may be somebody else's
-            checkpoints.remove(existing)  # of a run that was killed just before it removed it itself
+            leave_finished(existing)
         yield existing
         return
-    check_rows(cfg, source)
-    check_size(cfg, source)
-    choose.check_objective(cfg, source)
-    folder, resuming = choose_folder(job, existing)
-    active_run.set(folder)
-    with FolderLock(folder):
+    plan = replace(plan, existing=existing) if plan else make_plan(job, source, existing)
+    with locked_folder(plan) as folder:
         # Checked under the lock: another process may have finished the run meanwhile.
-        if resuming and checkpoints.status(folder) == "finished":
-            say(f"already finished: {shortened(folder)}")
-            checkpoints.remove(folder)
+        if plan.existing and checkpoints.status(folder) == "finished":
+            leave_finished(folder)
             yield folder
             return
-        forget_failure(folder)
-        saved = checkpoints.read(folder, job.hash, source.hash) if resuming else None
-        if resuming and saved is None:
-            say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
-        before = attributes_before(folder) if saved else None
-        threads = choose.threads_of(cfg, method, source, int((before or {}).get("threads") or 0))
-        prepare_torch(cfg, threads)
-        with (
-            train_log(folder),
-            followed(job, folder, saved.step if saved else None) as attach,
-            writer_of(job, source, folder, device, threads, saved) as writer,
-        ):
-            attach(writer)
-            log_start(folder, source, cfg)
-            save_hydra(folder, job.yaml, job.overrides)
-            yield OpenRun(job, method, source, folder, device, threads, saved, writer)
+        with begun(from_checkpoint(plan, folder, source), folder, source) as opened:
+            yield opened
 
 
-def prepare_torch(cfg: Config, threads: int) -> None:
+def leave_finished(folder: Path) -> None:
+    """Say that a run has finished already, and remove what a kill just before the end left of it."""
+    say(f"already finished: {shortened(folder)}")
+    checkpoints.remove(folder)
+
+
+@contextlib.contextmanager
+def locked_folder(plan: Plan) -> Iterator[Path]:
+    """Lock the folder of the run: the existing one, or a new one that no other process can have."""
+    folder = plan.existing or new_folder(plan.job)
+    active_run.set(folder)
+    with FolderLock(folder):
+        yield folder
+
+
+def from_checkpoint(plan: Plan, folder: Path, source: Source) -> Plan:
+    """Return the plan with the checkpoint of its existing run, if there is one, and with the threads it began with."""
+    forget_failure(folder)
+    if plan.existing is None:
+        return plan
+    saved = checkpoints.read(folder, plan.job.hash, source.hash)
+    if saved is None:
+        say(f"no checkpoint in {shortened(folder)}: starting from the beginning")
+    before = attributes_before(folder) if saved else {}
+    return plan.resumed(saved, int(before.get("threads") or 0))
+
+
+@contextlib.contextmanager
+def begun(plan: Plan, folder: Path, source: Source) -> Iterator[OpenRun]:
+    """Open the log, the trackers and the file of a run in its locked folder."""
+    job = plan.job
+    prepare_torch(plan)
+    with (
+        train_log(folder),
+        followed(job, folder, plan.saved.step if plan.saved else None) as attach,
+        writer_of(plan, source, folder) as writer,
+    ):
+        attach(writer)
+        log_start(folder, source, plan.cfg)
+        save_hydra(folder, job.yaml, job.overrides)
+        yield OpenRun(plan, source, folder, writer)
+
+
+def prepare_torch(plan: Plan) -> None:
     """Set torch's threads and precision, for a run that uses it."""
-    if choose.needs_torch(cfg):
+    if plan.uses_torch:
         from sigmapca_cli.training import device
 
-        device.set_threads(threads)
-        device.set_precision(cfg.precision)
+        device.set_threads(plan.threads)
+        device.set_precision(plan.cfg.precision)
 
 
-def writer_of(
-    job: Job,
-    source: Source,
-    folder: Path,
-    device: Any,
-    threads: int,
-    saved: checkpoints.Saved | None,
-) -> RunWriter:
+def writer_of(plan: Plan, source: Source, folder: Path) -> RunWriter:
     """Return the writer of `run.h5`, with everything that identifies the run."""
+    job = plan.job
     return RunWriter(
         folder,
         model=job.cfg.model.name,
         config_yaml=job.yaml,
         overrides=job.overrides,
         seed=job.cfg.seed,
-        device=str(device),
-        threads=threads,
+        device=str(plan.device),
+        threads=plan.threads,
         config_hash=job.hash,
         data_hash=source.hash,
         attrs={
             "data": source.name,
             "n": source.n,
             "p": source.p,
-            "k": job.cfg.k,
+            "k": plan.k,
             "a": str(job.cfg.a),
             **source.facts,
             **({"tags": ",".join(job.cfg.tags)} if job.cfg.tags else {}),
             **({"note": job.cfg.note} if job.cfg.note else {}),
         },
-        resume_step=saved.step if saved else None,
+        resume_step=plan.saved.step if plan.saved else None,
     )
 
 
@@ -180,7 +194,7 @@ def finish_run(
 
     `attrs` are further attributes of run.h5. Raise RunFailed if the run has not converged and strict=true.
     """
-    cfg, writer, source = opened.job.cfg, opened.writer, opened.source
+    cfg, writer, source = opened.plan.cfg, opened.writer, opened.source
     evaluation = {**evaluate_solution(solution.W, solution.sigma, solution.encoder, source), **facts}
     writer.finish(
         stored_arrays(solution, source),
@@ -194,7 +208,7 @@ def finish_run(
         held = "1 pair of components is" if pairs == 1 else f"{pairs} pairs of components are"
         say(f"  {held} not fixed by these rows: sigmapca evaluate last --certificate")
     if not facts["converged"]:
-        message = unconverged(cfg, opened.method.kind, facts)
+        message = unconverged(cfg, opened.plan.way, facts)
         if cfg.strict:
             raise RunFailed(message)
         log.warning(message)
@@ -246,37 +260,11 @@ def find_existing(job: Job, data_hash: str) -> Path | None:
     return folder
 
 
-def choose_folder(job: Job, existing: Path | None) -> tuple[Path, bool]:
-    """Return (folder, resuming): the existing folder, or a new one that no other process can have."""
+def new_folder(job: Job) -> Path:
+    """Return a new folder for the run of a job, which no other process can have."""
     cfg = job.cfg
-    if existing is not None:
-        return existing, True
     if cfg.run_dir:
-        return claim_folder(cfg.run_dir), False
+        return claim_folder(cfg.run_dir)
     if job.hydra_folder is not None:
-        return claim_folder(job.hydra_folder), False
-    return create_run_folder(cfg.outputs, cfg.model.name, job.hash), False
-
-
-def check_rows(cfg: Config, source: Source) -> None:
-    """Raise InputError if only sums over the rows are known, and the method needs rows."""
-    if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
-        from sigmapca_cli.sources.moments import NO_ROWS
-
-        what = f"solver={cfg.solver.name}" if cfg.model.kind != "direct" else f"model={cfg.model.name}"
-        raise InputError(f"{what}: {NO_ROWS}")
-
-
-def check_size(cfg: Config, source: Source) -> None:
-    """Make cfg.k a number. Raise InputError if the data have fewer features, rows or directions than components."""
-    if isinstance(cfg.k, int) and cfg.k > min(source.n, source.p):
-        check_k(cfg.k, source.n, source.p, min(source.n, source.p))
-    if source.constant_features == source.p:
-        raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
-    if isinstance(cfg.k, int):
-        check_memory(cfg, source.n, source.p, source.sparse)
-    cfg.k = count_for(source, cfg.k)
-    axes = source.leading_axes(cfg.k)
-    if axes.rank == 0:
-        raise InputError(f"data={source.name}: every feature is constant, there is nothing to learn")
-    check_k(cfg.k, source.n, source.p, axes.rank)
+        return claim_folder(job.hydra_folder)
+    return create_run_folder(cfg.outputs, cfg.model.name, job.hash)

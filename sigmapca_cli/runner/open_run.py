@@ -9,12 +9,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.job import Job
-from sigmapca_cli.runner.checkpoints import Saved
-from sigmapca_cli.runner.contracts import Method
+from sigmapca_cli.runner.plan import Plan
 from sigmapca_cli.runs.sidecars import LogFile
 from sigmapca_cli.runs.write import RunWriter
 from sigmapca_cli.sources.base import Source
@@ -28,15 +25,11 @@ None means to all of them."""
 
 @dataclass
 class OpenRun:
-    """A run that has begun. `saved`: the checkpoint that it goes on from, None for a new run."""
+    """A run that has begun, as its plan says."""
 
-    job: Job
-    method: Method
+    plan: Plan
     source: Source
     folder: Path
-    device: Any
-    threads: int
-    saved: Saved | None
     writer: RunWriter
 
 

@@ -1,14 +1,15 @@
 """One run from a composed configuration to a finished run directory: the entry of this room."""
 
+from __future__ import annotations
+
 import logging
 import time
 from pathlib import Path
 
 from sigmapca_cli.job import Job
 from sigmapca_cli.processes import distributed_env
-from sigmapca_cli.runner.choose import load_source
-from sigmapca_cli.runner.lifecycle import finish_run, open_run
-from sigmapca_cli.runner.solve import solve
+from sigmapca_cli.runner.execute import load_source, solve
+from sigmapca_cli.runner.lifecycle import finish_run, opened_run
 from sigmapca_cli.signals import Guard
 
 log = logging.getLogger("sigmapca")
@@ -17,21 +18,18 @@ log = logging.getLogger("sigmapca")
 def run(job: Job) -> Path:
     """Prepare the data and the folder, train or solve, evaluate, write. Return the run's folder.
 
-    Where `torchrun` or `srun` has started several processes for one run, they train it together.
+    Where `torchrun` or `srun` has started several processes for one run, they solve it together.
     Raise InputError for what the configuration or the data get wrong, RunFailed for a run that diverges or that
     strict=true refuses, Stopped after a signal.
     """
     here = distributed_env()
     if here is not None:
-        from sigmapca_cli.runner import distributed, shared
+        from sigmapca_cli.runner import shared
 
-        if shared.is_solved(job.cfg):
-            return shared.run(job, here)
-
-        return distributed.run(job, here)
+        return shared.run(job, here)
     with Guard() as guard:
         source = load_source(job.cfg)
-        with open_run(job, source) as opened:
+        with opened_run(job, source) as opened:
             if isinstance(opened, Path):
                 return opened
             start = time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +15,9 @@ from sigmapca_cli.errors import RunFailed, Stopped
 from sigmapca_cli.methods.numpy_main import NumpyMain
 from sigmapca_cli.methods.solution import Solution, deviations
 from sigmapca_cli.runner import checkpoints
-from sigmapca_cli.runner.contracts import Facts, Method, SolvedMethod
 from sigmapca_cli.runner.open_run import OpenRun
 from sigmapca_cli.runner.progress import progress, say
+from sigmapca_cli.runner.solved import Facts
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.runs.find import shortened
 from sigmapca_cli.signals import Guard
@@ -28,8 +27,8 @@ from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy, contiguous
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
-from sigmapca_cli.training.protocols import State, Step, TrainedMethod
-from sigmapca_cli.training.stacked_step import stacked_step
+from sigmapca_cli.training.protocols import State, TrainedMethod
+from sigmapca_cli.training.stacked_step import lay_out
 from sigmapca_cli.training.trainer import Hooks, Trainer
 
 SNAPSHOT_SECONDS = 10.0
@@ -45,20 +44,15 @@ def solve(opened: OpenRun, guard: Guard) -> tuple[Solution, Facts]:
     return build_solution(run.trainer, opened.source)
 
 
-def make_trainer(
-    cfg: Config, method: Method, source: Source, device: Any, batches: Batches | None = None
-) -> Trainer:
-    """Return a trainer at its first step, on `device` where torch computes. Only a method that takes steps has one.
-
-    `batches` take the place of whole batches from the source, for a rank that holds shards of them.
-    """
-    assert not isinstance(method, SolvedMethod)
+def make_trainer(cfg: Config, method: TrainedMethod | None, source: Source, device: Any) -> Trainer:
+    """Return a trainer at its first step, on `device` where torch computes. Only a method that takes steps has one."""
+    assert method is not None
     unit = unit_of(cfg, source)
     divided = source.divided(unit)
     C = divided.covariance()[1]
     W = initial_filters(cfg, divided)
     sigma = deviations(W, C)
-    batches = batches or Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
+    batches = Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     C = in_type(C, cfg.dtype)
     W, sigma = (value.astype(cfg.dtype) for value in (W, sigma))
     if isinstance(method, NumpyMain):
@@ -96,16 +90,15 @@ class TrainedRun:
     last_snapshot: float
 
     @classmethod
-    def begin(cls, opened: OpenRun, trainer: Trainer | None = None) -> TrainedRun:
-        """Make the trainer of an open run, or take the one given, and put it where its checkpoint left off."""
-        cfg, source = opened.job.cfg, opened.source
-        trainer = trainer or make_trainer(cfg, opened.method, source, opened.device)
-        if opened.saved is not None:
-            checkpoints.restore(trainer, opened.saved)
-            trainer.done = opened.saved.trained
-            with stacked_step([trainer]):
-                pass  # it lays the arrays out as steps leave them: the last bits of later sums depend on that
-        saver = checkpoints.Saver(cfg, opened.folder, opened.job.hash, source.hash)
+    def begin(cls, opened: OpenRun) -> TrainedRun:
+        """Make the trainer of an open run, and put it where its checkpoint left off."""
+        plan, source = opened.plan, opened.source
+        trainer = make_trainer(plan.cfg, plan.method, source, plan.device)
+        if plan.saved is not None:
+            checkpoints.restore(trainer, plan.saved)
+            trainer.done = plan.saved.trained
+            lay_out(trainer)
+        saver = checkpoints.Saver(plan.cfg, opened.folder, plan.job.hash, source.hash)
         run = cls(opened, trainer, saver, time.monotonic())
         trainer.hooks = Hooks(run.log, truth_measure(trainer.method, source), finished)
         return run
@@ -144,17 +137,10 @@ class TrainedRun:
 class Training:
     """The loop over open runs on common data, with their progress, their checkpoints and the signals."""
 
-    def __init__(
-        self,
-        runs: Sequence[TrainedRun],
-        guard: Guard,
-        *,
-        epoch: Callable[[Trainer], None] = lambda trainer: None,
-        step_of: Callable[[Sequence[Trainer]], AbstractContextManager[Step]] = stacked_step,
-    ) -> None:
-        self.runs, self.guard, self.step_of, self.size = runs, guard, step_of, 1
+    def __init__(self, runs: Sequence[TrainedRun], guard: Guard) -> None:
+        self.runs, self.guard, self.size = runs, guard, 1
         self.clock = runs[0].saver  # whose checkpoint is due: that of a run that still trains
-        self.hooks = loop.LoopHooks(self.begun, epoch, self.logged, self.asked, self.pauses, self.pause)
+        self.hooks = loop.LoopHooks(self.begun, self.logged, self.asked, self.pauses, self.pause)
 
     @property
     def alive(self) -> list[TrainedRun]:
@@ -170,7 +156,7 @@ class Training:
         self.bar = progress(waiting[0].total, waiting[0].cfg.log_format)
         with self.guard.deferring():
             try:
-                loop.train(waiting, self.hooks, self.step_of)
+                loop.train(waiting, self.hooks)
             finally:
                 self.bar.close()
             if self.guard.poll() is not None:

@@ -49,3 +49,10 @@ def stack(values: Sequence[Array]) -> Array:
     import torch
 
     return torch.stack(list(values))
+
+
+def as_rows(store: dict[str, Array], name: str) -> np.ndarray:
+    """Return (p, k) or (R, p, k) as one contiguous (R·k, p); the store keeps a view of it in its own shape."""
+    rows = np.ascontiguousarray(store[name].swapaxes(-1, -2))
+    store[name] = rows.swapaxes(-1, -2)
+    return rows.reshape(-1, rows.shape[-1])

@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.processes import cores
 from sigmapca_cli.sources.base import Source
 from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.training.order import Order, random_order, through_buffer
+from sigmapca_cli.training.order import random_order, through_buffer
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
 # many rows are best; a block of more rows does not fit into the cache.
@@ -33,8 +33,6 @@ class Batches:
     variance. `through` is the size of the buffer that shuffles, None for all rows.
     """
 
-    may_fork = True  # a forked process can gather the batches: it needs nothing but the source
-
     def __init__(
         self, source: Source, batch_size: int, seed: int, *, centre: bool = False, through: int | None = None
     ) -> None:
@@ -48,7 +46,7 @@ class Batches:
         """Set whether rows come centred on their batch, with their mean square, as the step of this run wants."""
         self.centre = centred
 
-    def order(self, epoch: int) -> Order:
+    def order(self, epoch: int) -> np.ndarray:
         """Return the permutation of the rows in an epoch, (n,)."""
         generator = np.random.default_rng((self.seed, epoch))
         if self.through is not None and self.through < self.source.n:
@@ -86,7 +84,7 @@ class Batches:
             for i in range(len(numbers))
         ]
 
-    def gather(self, order: Order, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
+    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
         """Return the batches with these numbers, written into the buffer given or into one of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
         buffer = self.buffer(numbers.start) if buffer is None else buffer

@@ -23,7 +23,6 @@ import numpy as np
 
 from sigmapca_cli.processes import cores
 from sigmapca_cli.training.batches import Batch, Batches, StackedBatches
-from sigmapca_cli.training.order import Order
 
 log = logging.getLogger("sigmapca")
 
@@ -68,7 +67,7 @@ class ForkedPrefetcher:
             # The run handles its signals: it saves first, and this process ends after it.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 signal.signal(number, signal.SIG_IGN)
-            order: Order = np.empty(0, np.int32)
+            order = np.empty(0, np.int32)
             order_of = -1
             while len(request := os.read(requests, REQUEST.size)) == REQUEST.size:
                 epoch, first, last, block = REQUEST.unpack(request)
@@ -152,13 +151,7 @@ class ForkedBatches:
 
 def is_worth_a_fork(batches: Batches, steps: int) -> bool:
     """Return whether a forked process may gather: it must not share open files, and needs a core of its own."""
-    return (
-        sys.platform == "linux"
-        and steps >= LEAST_STEPS
-        and cores() > 1
-        and batches.may_fork
-        and batches.source.in_memory
-    )
+    return sys.platform == "linux" and steps >= LEAST_STEPS and cores() > 1 and batches.source.in_memory
 
 
 @contextlib.contextmanager

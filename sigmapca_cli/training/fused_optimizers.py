@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from sigmapca_cli.config import Config
-from sigmapca_cli.training.arrays import Array
+from sigmapca_cli.training.arrays import as_rows
 from sigmapca_cli.training.optimizers import STATE_NAMES
 
 if TYPE_CHECKING:
@@ -17,23 +19,18 @@ Factor = float | Sequence[float]
 
 
 class Buffers(Protocol):
-    """The arrays of a fused step: filters W and gradient g (R·k, p), one scratch array like them, and their kind."""
+    """The arrays of a fused step: filters W and gradient g (R·k, p), one scratch array like them, and R."""
 
-    xp: Any
-    W: Array
-    g: Array
-    tmp: Array
+    W: np.ndarray
+    g: np.ndarray
+    tmp: np.ndarray
     runs: int
-    uses_numpy: bool
 
-    def full(self, value: float, *shape: int) -> Array:
+    def full(self, value: float, *shape: int) -> np.ndarray:
         """Return a new array of this value."""
 
-    def number(self, values: Sequence[float]) -> Array:
+    def number(self, values: Sequence[float]) -> np.ndarray:
         """Return () where all runs agree, else (R·k, 1)."""
-
-    def as_rows(self, store: State, name: str) -> Array:
-        """Return (R, p, k) as (R·k, p); the store keeps a view of it."""
 
 
 class FusedOptimizer(Protocol):
@@ -49,7 +46,7 @@ class Rates:
     def __init__(self, cfgs: Sequence[Config], buffers: Buffers) -> None:
         self.rates, self.buffers = [float(cfg.lr) for cfg in cfgs], buffers
 
-    def at(self, factor: Factor, scale: float = 1.0) -> float | Array:
+    def at(self, factor: Factor, scale: float = 1.0) -> float | np.ndarray:
         """Return lr · factor · scale, rounded once: a number where all runs agree, else (R·k, 1)."""
         factors = [factor] * self.buffers.runs if isinstance(factor, int | float) else factor
         rates = [lr * f * scale for lr, f in zip(self.rates, factors, strict=True)]
@@ -61,17 +58,16 @@ class FusedSGD:
 
     def __init__(self, cfgs: Sequence[Config], buffers: Buffers, opt_state: State) -> None:
         self.buffers, self.rates = buffers, Rates(cfgs, buffers)
-        self.velocity = buffers.as_rows(opt_state, "b.W")
+        self.velocity = as_rows(opt_state, "b.W")
         self.momentum = buffers.number([cfg.optimizer.momentum for cfg in cfgs])
 
     def step(self, count: int, factor: Factor) -> None:
         """Make one step."""
         buffers, rate, velocity = self.buffers, self.rates.at(factor), self.velocity
-        xp = buffers.xp
-        xp.multiply(velocity, self.momentum, out=velocity)
-        xp.add(velocity, buffers.g, out=velocity)
-        xp.multiply(velocity, rate, out=buffers.tmp)
-        xp.subtract(buffers.W, buffers.tmp, out=buffers.W)
+        np.multiply(velocity, self.momentum, out=velocity)
+        np.add(velocity, buffers.g, out=velocity)
+        np.multiply(velocity, rate, out=buffers.tmp)
+        np.subtract(buffers.W, buffers.tmp, out=buffers.W)
 
 
 class FusedAdam:
@@ -79,7 +75,7 @@ class FusedAdam:
 
     def __init__(self, cfgs: Sequence[Config], buffers: Buffers, opt_state: State) -> None:
         self.buffers, self.rates, self.cfg = buffers, Rates(cfgs, buffers), cfgs[0].optimizer
-        self.m, self.v = (buffers.as_rows(opt_state, f"{name}.W") for name in STATE_NAMES["adam"])
+        self.m, self.v = (as_rows(opt_state, f"{name}.W") for name in STATE_NAMES["adam"])
         number, beta1, beta2 = buffers.number, self.cfg.beta1, self.cfg.beta2
         self.keep1, self.take1 = number([beta1]), number([1 - beta1])
         self.keep2, self.take2 = number([beta2]), number([1 - beta2])
@@ -88,48 +84,25 @@ class FusedAdam:
     def step(self, count: int, factor: Factor) -> None:
         """Make step number `count`, from 1."""
         buffers = self.buffers
-        if not buffers.uses_numpy and isinstance(rate := self.rates.at(factor), float):
-            self.step_of_torch(rate, count)
-            return
-        xp, g, tmp, m, v = buffers.xp, buffers.g, buffers.tmp, self.m, self.v
+        g, tmp, m, v = buffers.g, buffers.tmp, self.m, self.v
         root = (1 - self.cfg.beta2**count) ** 0.5
         rate = self.rates.at(factor, root / (1 - self.cfg.beta1**count))
         self.epsilon[...] = self.cfg.epsilon * root
         if isinstance(rate, float):
             self.scale[...] = rate
             rate = self.scale
-        xp.multiply(m, self.keep1, out=m)
-        xp.multiply(g, self.take1, out=tmp)
-        xp.add(m, tmp, out=m)
-        xp.multiply(g, g, out=g)
-        xp.multiply(g, self.take2, out=g)
-        xp.multiply(v, self.keep2, out=v)
-        xp.add(v, g, out=v)
-        xp.sqrt(v, out=tmp)
-        xp.add(tmp, self.epsilon, out=tmp)
-        xp.divide(m, tmp, out=tmp)
-        xp.multiply(tmp, rate, out=tmp)
-        xp.subtract(buffers.W, tmp, out=buffers.W)
-
-    def step_of_torch(self, rate: float, count: int) -> None:
-        """Make the same step as one operation of torch: on a GPU starting twelve costs more than what they compute."""
-        buffers, cfg = self.buffers, self.cfg
-        W, g, m, v = ([array] for array in (buffers.W, buffers.g, self.m, self.v))
-        buffers.xp._fused_adam_(
-            W,
-            g,
-            m,
-            v,
-            [],
-            [buffers.xp.full((), float(count), device=buffers.W.device)],
-            lr=rate,
-            beta1=cfg.beta1,
-            beta2=cfg.beta2,
-            weight_decay=0.0,
-            eps=cfg.epsilon,
-            amsgrad=False,
-            maximize=False,
-        )
+        np.multiply(m, self.keep1, out=m)
+        np.multiply(g, self.take1, out=tmp)
+        np.add(m, tmp, out=m)
+        np.multiply(g, g, out=g)
+        np.multiply(g, self.take2, out=g)
+        np.multiply(v, self.keep2, out=v)
+        np.add(v, g, out=v)
+        np.sqrt(v, out=tmp)
+        np.add(tmp, self.epsilon, out=tmp)
+        np.divide(m, tmp, out=tmp)
+        np.multiply(tmp, rate, out=tmp)
+        np.subtract(buffers.W, tmp, out=buffers.W)
 
 
 def fused_optimizer(cfgs: Sequence[Config], buffers: Buffers, opt_state: State) -> FusedOptimizer:

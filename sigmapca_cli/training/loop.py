@@ -5,7 +5,6 @@ ends, fails or diverges leaves the group, and the others go on: the columns of a
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from sigmapca_cli.processes import mapped
 from sigmapca_cli.training.arrays import as_numpy, stack
 from sigmapca_cli.training.forked_batches import open_batches
-from sigmapca_cli.training.protocols import Step
 from sigmapca_cli.training.stacked_step import stacked_step
 from sigmapca_cli.training.trainer import Trainer
 
@@ -25,46 +23,36 @@ Group = Sequence[Trainer]
 class LoopHooks:
     """Callbacks for a whole group, called between steps.
 
-    begun: a group starts to step. epoch: a run begins an epoch. logged: a window was logged. asked: the runs were
+    begun: a group starts to step. logged: a window was logged. asked: the runs were
     asked whether they are done. pauses(step): whether `pause`, which saves or stops the runs, is due after this step.
     """
 
     begun: Callable[[Group], None] = lambda group: None
-    epoch: Callable[[Trainer], None] = lambda trainer: None
     logged: Callable[[Group], None] = lambda group: None
     asked: Callable[[Group], None] = lambda group: None
     pauses: Callable[[int], bool] = lambda step: False
     pause: Callable[[], None] = lambda: None
 
 
-def train(
-    runs: Group,
-    hooks: LoopHooks | None = None,
-    step_of: Callable[[Group], AbstractContextManager[Step]] = stacked_step,
-) -> None:
-    """Train until every run is done or has failed. Runs at different steps join as soon as they are at the same one.
-
-    `step_of` makes the step of a group, whose arrays are those of its runs while the context is open.
-    """
+def train(runs: Group, hooks: LoopHooks | None = None) -> None:
+    """Train until every run is done or has failed. Runs at different steps join as soon as they are at the same one."""
     hooks = hooks or LoopHooks()
     with np.errstate(all="ignore"):  # `Trainer.check` reports divergence
         while waiting := [run for run in runs if run.waiting]:
             least = min(run.step for run in waiting)
             until = min((run.step for run in waiting if run.step > least), default=waiting[0].ends[-1])
             alike = [run for run in waiting if run.step == least]
-            train_group(alike, until, hooks, step_of)
+            train_group(alike, until, hooks)
 
 
-def train_group(
-    group: Group, until: int, hooks: LoopHooks, step_of: Callable[[Group], AbstractContextManager[Step]]
-) -> None:
+def train_group(group: Group, until: int, hooks: LoopHooks) -> None:
     """Train runs that are at the same step up to step `until`, or until one of them leaves the group."""
     first, window = group[0], []
     hooks.begun(group)
     if first.step >= first.ends[-1]:  # of a checkpoint
         ask(group, hooks)
         return
-    with step_of(group) as step:
+    with stacked_step(group) as step:
         for run in group:
             run.batches.prepare(step.wants_centred)
         steps = first.ends[-1] - first.step if step.uses_numpy else 0
@@ -74,7 +62,6 @@ def train_group(
                 if start == 0:
                     for run in group:
                         run.begin_epoch()
-                        hooks.epoch(run)
                 for batch in batches.epoch(epoch, start):
                     window.append(step.advance(batch, first.step + 1, [run.factor for run in group]))
                     for run in group:

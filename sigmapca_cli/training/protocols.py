@@ -1,4 +1,4 @@
-"""The contracts between the training loop and what it is given: a trained method, a step, a reducer."""
+"""The contracts between the training loop and what it is given: a trained method, and a step."""
 
 from __future__ import annotations
 
@@ -54,13 +54,3 @@ class Step(Protocol):
 
     def advance(self, batch: Batch, count: int, factors: Sequence[float]) -> Array:
         """Make step number `count`, from 1. Return the losses, (R,) or (). `factors` (R,) scale the learning rates."""
-
-
-class Reducer(Protocol):
-    """All-reduce over the ranks that hold shards of a batch. A process that holds whole batches has no reducer."""
-
-    def average_(self, shard_mean: Array) -> None:
-        """Replace the mean over this shard by the mean over the whole batch, in place."""
-
-    def combine(self, loss: Any, gradients: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return loss and gradients of the whole batch from those of this shard."""

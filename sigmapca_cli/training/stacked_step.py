@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.methods.numpy_main import fast_path_applies
 from sigmapca_cli.processes import available_threads
-from sigmapca_cli.training.arrays import Array, detached, is_numpy, stack
+from sigmapca_cli.training.arrays import Array, as_rows, detached, is_numpy, stack
 from sigmapca_cli.training.fused_step import FusedStep
-from sigmapca_cli.training.protocols import Reducer, Step, TrainedMethod
+from sigmapca_cli.training.protocols import Step
 
 if TYPE_CHECKING:
     from sigmapca_cli.training.batches import Batch
@@ -24,17 +23,14 @@ RUNS_PER_THREAD = 3  # fewest runs that are worth a thread
 
 @contextmanager
 def stacked_step(
-    runs: Sequence[Trainer], *, method: TrainedMethod | None = None, reducer: Reducer | None = None
+    runs: Sequence[Trainer],
 ) -> Iterator[Step]:
-    """Make one step for all runs. While the context is open, each run's arrays are views of the common ones.
-
-    `method` takes the place of the runs' own; it and `reducer` are those of a rank that holds shards of a batch.
-    """
+    """Make one step for all runs. While the context is open, each run's arrays are views of the common ones."""
     parts = 1
-    if fast_path_applies(runs[0].cfg) and is_numpy(runs[0].state["W"]):
+    if is_numpy(runs[0].state["W"]):
         parts = max(1, min(available_threads(), len(runs) // RUNS_PER_THREAD))
     chunks = [runs[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(runs)), parts)]
-    steps = [step_on_stack(chunk, method, reducer) for chunk in chunks]
+    steps = [step_on_stack(chunk) for chunk in chunks]
     try:
         if parts == 1:
             yield steps[0]
@@ -47,7 +43,7 @@ def stacked_step(
             run.opt_state = {name: detached(value) for name, value in run.opt_state.items()}
 
 
-def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer: Reducer | None) -> Step:
+def step_on_stack(runs: Sequence[Trainer]) -> Step:
     """Make the step of these runs on their arrays stacked; a run alone keeps its own arrays."""
     first, cfgs = runs[0], [run.cfg for run in runs]
     state, opt_state = first.state, first.opt_state
@@ -55,12 +51,12 @@ def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer
         state = {name: stack([run.state[name] for run in runs]) for name in state}
         opt_state = {name: stack([run.opt_state[name] for run in runs]) for name in opt_state}
     step: Step
-    if fast_path_applies(first.cfg):
-        step = FusedStep(cfgs, state, opt_state, reducer=reducer)
+    if is_numpy(state["W"]):
+        step = FusedStep(cfgs, state, opt_state)
     else:
         from sigmapca_cli.training.autograd_step import AutogradStep
 
-        methods: list[Any] = [method or run.method for run in runs]
+        methods: list[Any] = [run.method for run in runs]
         step = AutogradStep(cfgs, methods, state, opt_state, first.generator)
     if len(runs) > 1:
         for r, run in enumerate(runs):
@@ -69,6 +65,13 @@ def step_on_stack(runs: Sequence[Trainer], method: TrainedMethod | None, reducer
             if run.cfg.seed == first.cfg.seed:
                 run.generator = first.generator
     return step
+
+
+def lay_out(run: Trainer) -> None:
+    """Lay the arrays of a run out as its steps leave them: the last bits of later sums depend on that."""
+    if is_numpy(run.state["W"]):
+        for store, name in ((run.state, "W"), *((run.opt_state, name) for name in run.opt_state)):
+            as_rows(store, name)
 
 
 class ThreadedStep:

@@ -19,7 +19,7 @@ SERVER = """
 import json, os, signal, sys, time, warnings
 import jinja2, matplotlib.backends.backend_pdf
 import h5py, hydra, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
-import sigmapca_cli.cli.app, sigmapca_cli.runner.distributed, sigmapca_cli.runner.grouped
+import sigmapca_cli.cli.app, sigmapca_cli.runner.shared, sigmapca_cli.runner.grouped
 from sigmapca_cli.cli import program
 
 def run(folder, environment, arguments, out, err, before):

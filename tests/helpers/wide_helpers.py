@@ -2,19 +2,19 @@
 
 from methods_helpers import composed
 
-from sigmapca_cli.runner import choose
-from sigmapca_cli.runner.lifecycle import check_size
+from sigmapca_cli.runner.plan import SOLVERS, method_of, resolved_k
 from sigmapca_cli.training import loop
+from sigmapca_cli.ways import way_of
 
 
 def solved(source, *overrides, k=5):
     """The solution of a model and overrides on a source, and the configuration, in this process."""
     cfg = composed(overrides[0], f"k={k}", "data=array", "data.path=x.npy", *overrides[1:])
     cfg.device = "cpu"
-    method = choose.method_of(cfg)
-    check_size(cfg, source)
-    if isinstance(method, choose.SolvedMethod):
-        return method.solve(cfg, source)[0], cfg
+    method = method_of(cfg)
+    cfg.k = resolved_k(cfg, source)
+    if method is None:
+        return SOLVERS[way_of(cfg)].solve(cfg, source)[0], cfg
     from sigmapca_cli.runner import stochastic
 
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")

@@ -9,7 +9,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import build
 from sigmapca_cli.methods.direct import ALGORITHMS
 from sigmapca_cli.reproduce import work
-from sigmapca_cli.runner.choose import method_of
+from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.options import Standardisation
 

@@ -9,8 +9,8 @@ from methods_references import Reference, finite_difference, triangle
 from sigmapca_cli.methods import build, composition, nonlinearities, objectives, regularisers, updates
 from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
+from sigmapca_cli.methods.notation import batch_mean
 from sigmapca_cli.methods.objectives import main, ordering_triangle
-from sigmapca_cli.methods.share import WHOLE
 
 B, P, K = 7, 5, 3
 
@@ -32,7 +32,7 @@ def given(sigma, lam, mask, h, dtype=torch.float64):
         "alpha": -1.0,
         "beta": 0.7,
         "h": h,
-        "mean": WHOLE.mean,
+        "mean": batch_mean,
         "inner": lambda v: v,
         "outer": torch.detach,
         "linear": objectives.tied,

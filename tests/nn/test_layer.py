@@ -228,7 +228,7 @@ def test_linear_ica_separates_sources_under_any_mixing():
 
 
 def test_ica_filters_equal_those_of_the_command(train):
-    from sigmapca_cli.runner.choose import method_of
+    from sigmapca_cli.runner.plan import method_of
     from sigmapca_cli.runner.stochastic import make_trainer
 
     overrides = (*DATA, *EXACT, "model=lica", "a=3", "steps=60")

@@ -5,7 +5,7 @@ import pytest
 from methods_helpers import composed
 
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.runner import footprint, lifecycle
+from sigmapca_cli.runner import footprint, plan
 from sigmapca_cli.sources.memory import MemorySource
 from sigmapca_cli.sources.options import Standardisation
 
@@ -22,9 +22,9 @@ def test_a_run_that_does_not_fit_is_refused_before_it_begins(monkeypatch):
     with pytest.raises(
         InputError, match=r"k=4 of 50 rows × 3000 features needs about 0\.0 GB of memory, and 0\.0 GB"
     ):
-        lifecycle.check_size(cfg, source)
+        plan.resolved_k(cfg, source)
     monkeypatch.setattr(footprint, "memory_left", lambda: needed)
-    lifecycle.check_size(cfg, source)
+    plan.resolved_k(cfg, source)
 
 
 def test_what_is_needed_grows_with_what_is_held():

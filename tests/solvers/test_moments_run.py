@@ -9,8 +9,7 @@ from sigmapca_cli import sources
 from sigmapca_cli.config import Config, SolverConfig
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig
-from sigmapca_cli.runner.moments import Moments
-from sigmapca_cli.runner.newton import Newton
+from sigmapca_cli.runner.solved import solve_moments, solve_newton
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.solvers.clip import clipped
 from sigmapca_cli.solvers.moments_fit import moments_fit
@@ -102,9 +101,9 @@ def test_other_solvers_start_at_its_answer():
     cfg.init = "moments"
     np.testing.assert_array_equal(initial_filters(cfg, source), answer)
     cfg.a = cfg.nonlinearity.a = "auto"
-    there, sooner = Newton.build(cfg).solve(cfg, source)
+    there, sooner = solve_newton(cfg, source)
     cfg.init = "pca"
-    from_pca, later = Newton.build(cfg).solve(cfg, source)
+    from_pca, later = solve_newton(cfg, source)
     assert sooner["converged"] and sooner["iterations"] < later["iterations"]
     assert matched(there.W, from_pca.W).min() > 0.9999
 
@@ -112,12 +111,12 @@ def test_other_solvers_start_at_its_answer():
 def test_starts_and_init_are_those_of_the_configuration():
     source = planted("mixed", 5000)
     cfg = configured(starts=3)
-    assert Moments.build(cfg).solve(cfg, source)[1]["starts_agreeing"] == 3
+    assert solve_moments(cfg, source)[1]["starts_agreeing"] == 3
     cfg.init, cfg.solver = "orthogonal", SolverConfig("moments", max_iterations=1)
-    first = Moments.build(cfg).solve(cfg, source)[0].W
+    first = solve_moments(cfg, source)[0].W
     cfg.seed = 1
-    assert matched(first, Moments.build(cfg).solve(cfg, source)[0].W).min() < 1 - 1e-9
-    assert matched(first, Moments().solve(configured(max_iterations=1), source)[0].W).min() < 1 - 1e-9
+    assert matched(first, solve_moments(cfg, source)[0].W).min() < 1 - 1e-9
+    assert matched(first, solve_moments(configured(max_iterations=1), source)[0].W).min() < 1 - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -134,4 +133,4 @@ def test_what_it_does_not_know_is_refused(change, words):
     for key, value in change.items():
         setattr(cfg, key, value)
     with pytest.raises(InputError, match=words):
-        Moments.build(cfg).solve(cfg, planted("laplace", 1000))
+        solve_moments(cfg, planted("laplace", 1000))

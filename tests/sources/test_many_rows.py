@@ -10,7 +10,7 @@ from wide_helpers import solved
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.runner import footprint
-from sigmapca_cli.runner.choose import load_source
+from sigmapca_cli.runner.execute import load_source
 from sigmapca_cli.solvers import projected
 from sigmapca_cli.sources import arrays, base, build, kept, owners, pacing, scratch
 from sigmapca_cli.sources.arrays import ArraySource

@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.methods.catalogue import CATALOGUE, CONTROL, SUBSPACE
-from sigmapca_cli.runner import choose, stochastic
+from sigmapca_cli.runner import stochastic
+from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
@@ -37,7 +38,7 @@ def trained(*overrides):
     """A trainer after its steps, as the command would have trained it, and its data."""
     cfg = OmegaConf.to_object(composed(*overrides))
     source = build_source(cfg.data)
-    trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
+    trainer = stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
     loop.train([trainer])
     return trainer
 
@@ -142,7 +143,7 @@ def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_
 
     source = MemorySource("rows", rows, Standardisation("none"))
     cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))
-    trainer = stochastic.make_trainer(cfg, choose.method_of(cfg), source, "cpu")
+    trainer = stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
     loop.train([trainer])
     found = stochastic.convergence_of(trainer)
     assert found.converged(0.1) and {tuple(sorted(pair)) for pair in found.unheld} == {(0, 1), (2, 3)}

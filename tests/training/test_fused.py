@@ -1,7 +1,6 @@
 """The step by hand against the composed one, in float64: every composition that it says it covers."""
 
 import copy
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,7 +10,8 @@ from composing import composed
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
-from sigmapca_cli.runner import choose, stochastic
+from sigmapca_cli.runner import stochastic
+from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.autograd_step import AutogradStep
@@ -37,7 +37,7 @@ CASES = [
 def trainer(*overrides, host=True):
     cfg = job_of(composed(*BASE, "steps=60", "log_every=5", "device=cpu", *overrides)).cfg
     source = build(cfg.data)
-    method = choose.method_of(cfg) if host else methods.build(cfg)
+    method = method_of(cfg) if host else methods.build(cfg)
     made = stochastic.make_trainer(cfg, method, source, torch.device("cpu"))
     rows: list[float] = []
     made.hooks.log = lambda step, figures: rows.append(figures["loss"])
@@ -57,29 +57,16 @@ def same(first, second):
 
 
 @pytest.mark.parametrize("overrides", CASES, ids=" ".join)
-def test_equals_the_composed_step(overrides, monkeypatch):
+def test_equals_the_composed_step(overrides):
     fused, fused_loss = trainer(*overrides)
     assert isinstance(fused.method, NumpyMain) and fast_path_applies(fused.cfg)
     loop.train([fused])
     plain, plain_loss = trainer(*overrides, host=False)
-    monkeypatch.setattr("sigmapca_cli.training.stacked_step.fast_path_applies", lambda cfg: False)
     with stacked_step([plain]) as step:
         assert isinstance(step, AutogradStep)
     loop.train([plain])
     same(fused, plain)
     np.testing.assert_allclose(np.array(fused_loss), np.array(plain_loss), rtol=1e-4)
-
-
-@pytest.mark.parametrize("uses_numpy", [None, False], ids=["numpy", "torch"])
-@pytest.mark.parametrize("overrides", [(), ("optimizer=sgd",)], ids=" ".join)
-def test_steps_tensors_as_it_steps_arrays(overrides, uses_numpy):
-    """As on a GPU, or where device=auto found none: the state is torch's."""
-    arrays, _ = trainer(*overrides)
-    loop.train([arrays])
-    tensors, _ = trainer(*overrides, host=False)
-    step = FusedStep([tensors.cfg], tensors.state, tensors.opt_state, uses_numpy=uses_numpy)
-    loop.train([tensors], step_of=lambda runs: nullcontext(step))
-    same(arrays, tensors)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +82,11 @@ def test_runs_side_by_side_equal_runs_alone(overrides):
     batches.centre = True
     losses = []
     for count, batch in zip(range(1, 16), batches.epoch(0), strict=False):
-        losses.append(together.step(*together.to_device(batch), count, 0.7))
+        losses.append(together.advance(batch, count, [0.7] * 3))
     for r, t in enumerate(alone):
         single = FusedStep([t.cfg], t.state, t.opt_state)
         for count, batch in zip(range(1, 16), batches.epoch(0), strict=False):
-            loss = single.step(*single.to_device(batch), count, 0.7)
+            loss = single.advance(batch, count, [0.7])
         assert float(losses[-1][r]) == pytest.approx(float(loss), rel=1e-9)
         np.testing.assert_allclose(state["W"][r], t.state["W"], rtol=1e-9, atol=1e-10)
 

@@ -19,7 +19,7 @@ from sigmapca_cli.methods.numpy_main import (
     known,
     settings,
 )
-from sigmapca_cli.runner import choose
+from sigmapca_cli.runner import plan
 from sigmapca_cli.runs.read import Run
 
 DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=300")
@@ -30,7 +30,7 @@ def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
     cfg = job_of(composed(*DATA, f"nonlinearity={nonlinearity}", f"sigma={sigma}", "device=cpu")).cfg
     method = methods.build(cfg)
     assert fast_path_applies(cfg) and method.closed and method.trained == "W"
-    ours = choose.method_of(cfg)
+    ours = plan.method_of(cfg)
     assert isinstance(ours, NumpyMain) and ours.parameters == method.parameters == method.tangent_parameters
 
 
@@ -70,11 +70,11 @@ def with_field(record, name, value):
 def test_automatic_device_asks_torch_where_there_may_be_a_gpu(monkeypatch):
     cfg = job_of(composed(*DATA)).cfg
     for gpu in (True, False):
-        monkeypatch.setattr(choose, "may_have_gpu", lambda gpu=gpu: gpu)
-        assert choose.uses_numpy(cfg) is not gpu
-    monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
-    assert choose.uses_numpy(job_of(composed(*DATA, "device=cpu")).cfg)
-    assert not choose.uses_numpy(job_of(composed(*DATA, "device=cuda")).cfg)
+        monkeypatch.setattr(plan, "may_have_gpu", lambda gpu=gpu: gpu)
+        assert plan.needs_torch(cfg) is gpu
+    monkeypatch.setattr(plan, "may_have_gpu", lambda: True)
+    assert not plan.needs_torch(job_of(composed(*DATA, "device=cpu")).cfg)
+    assert plan.needs_torch(job_of(composed(*DATA, "device=cuda")).cfg)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_a_gpu_shows_in_its_device_node(nodes, expected, monkeypatch):
 
 
 def test_with_and_without_torch_the_same_run(train, monkeypatch):
-    """Where device=auto looks for a GPU and finds none, the run is torch's, and its steps are the same."""
+    """Where device=auto looks for a GPU and finds none."""
     alone = train(*DATA, "device=cpu")
-    monkeypatch.setattr(choose, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(plan, "may_have_gpu", lambda: True)
     asked = train(*DATA)
     assert isinstance(asked, Run)
     np.testing.assert_array_equal(asked.filters, alone.filters)

@@ -13,8 +13,9 @@ from sigmapca_cli.errors import RunFailed
 from sigmapca_cli.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.catalogue import CATALOGUE
-from sigmapca_cli.runner import choose, stochastic
+from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.grouped import group_key
+from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.schedule import rate_factor
@@ -49,7 +50,7 @@ def job(*overrides):
 
 def trainers(*jobs):
     source = build(jobs[0].cfg.data)
-    return [stochastic.make_trainer(j.cfg, choose.method_of(j.cfg), source, "cpu") for j in jobs]
+    return [stochastic.make_trainer(j.cfg, method_of(j.cfg), source, "cpu") for j in jobs]
 
 
 def factor(trainer, step):
@@ -72,7 +73,7 @@ def compare(step, alone, together, steps):
 
 def same(jobs, steps=25):
     """That steps side by side are steps alone: losses, states and optimizer."""
-    assert len({group_key(j, choose.method_of(j.cfg)) for j in jobs}) == 1
+    assert len({group_key(j, method_of(j.cfg)) for j in jobs}) == 1
     alone, together = trainers(*jobs), trainers(*jobs)
     with stacked_step(together) as step:
         compare(step, alone, together, steps)
@@ -117,7 +118,7 @@ def test_numbers_of_a_method_may_differ(model, first, second):
     ids=str,
 )
 def test_what_changes_the_equation_or_the_batches_stands_apart(first, second):
-    keys = [group_key(j, choose.method_of(j.cfg)) for j in (job(*first), job(*second))]
+    keys = [group_key(j, method_of(j.cfg)) for j in (job(*first), job(*second))]
     assert keys[0] is not None and keys[0] != keys[1]
 
 
@@ -137,7 +138,7 @@ SEEDED = (
 def test_runs_of_several_seeds_side_by_side_are_the_runs_alone(name):
     """Each has its own start and its own batches."""
     jobs = [job(f"model={name}", f"seed={seed}") for seed in (0, 1, 2)]
-    assert len({group_key(j, choose.method_of(j.cfg), across_seeds=True) for j in jobs}) == 1
+    assert len({group_key(j, method_of(j.cfg), across_seeds=True) for j in jobs}) == 1
     alone, stacked = trainers(*jobs), trainers(*jobs)
     for run in alone:
         loop.train([run])
@@ -152,7 +153,7 @@ def test_runs_of_several_seeds_side_by_side_are_the_runs_alone(name):
 @pytest.mark.parametrize("overrides", [(), ("model=nested_dropout",), ("ordering=nested_dropout",)], ids=str)
 def test_seeds_stand_apart_where_steps_draw_or_are_made_by_hand(overrides):
     jobs = [job(*overrides, f"seed={seed}") for seed in (0, 1)]
-    assert len({group_key(j, choose.method_of(j.cfg), across_seeds=True) for j in jobs}) == 2
+    assert len({group_key(j, method_of(j.cfg), across_seeds=True) for j in jobs}) == 2
 
 
 def test_a_checkpoint_of_a_member_is_that_of_a_run_alone():
@@ -174,7 +175,7 @@ def test_runs_that_converge_earlier_leave_the_group_with_the_bits_of_runs_alone(
         job("data.group=1", f"a={a}", "stop=tol", "steps=1000", "init=orthogonal", f"lr={lr}")
         for a, lr in ((3, 0.01), (5, 1e-4))
     ]
-    assert len({group_key(j, choose.method_of(j.cfg)) for j in jobs}) == 1
+    assert len({group_key(j, method_of(j.cfg)) for j in jobs}) == 1
     alone, together = trainers(*jobs), trainers(*jobs)
     for run in (*alone, *together):
         run.hooks.finished = stochastic.finished

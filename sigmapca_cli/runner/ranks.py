@@ -1,7 +1,7 @@
 """Collective communication between the ranks of one run, and what the other ranks do when one dies.
 
-During set-up, collectives use a group with a long timeout, because one rank may read its data more slowly than
-another. During training they use groups with a short timeout. A rank that ends writes its reason into the store first.
+Collectives of objects have a long timeout, because one rank may read its data more slowly than another. Sums, for which
+all ranks have their rows, have a short one. A rank that ends writes its reason into the store first.
 The others, whose collective then fails, can so tell an orderly end from a death. The lowest rank that is alive prints
 the error line.
 """
@@ -12,13 +12,11 @@ import json
 import os
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -35,11 +33,10 @@ Result = TypeVar("Result")
 
 
 class Ranks:
-    """The collectives of the processes that train one run together."""
+    """The collectives of the processes that solve one run together."""
 
-    def __init__(self, here: WorkerInfo, device: torch.device) -> None:
+    def __init__(self, here: WorkerInfo) -> None:
         self.rank, self.world = here.rank, here.world
-        self.lock = threading.Lock()
         self.diagnosis: SigmapcaError | None = None
         self.dead: list[int] = []
         self.hint: Callable[[], str] = lambda: "the same command again starts the run"
@@ -48,12 +45,6 @@ class Ranks:
             "gloo", store=self.store, rank=here.rank, world_size=here.world, timeout=SETUP_TIMEOUT
         )
         self.step_group = dist.new_group(backend="gloo", timeout=STEP_TIMEOUT)
-        self.prefetch_group = dist.new_group(
-            backend="gloo", timeout=STEP_TIMEOUT
-        )  # of the thread that gathers rows
-        self.control_group: Any = dist.group.WORLD
-        # Two processes on one GPU have no NCCL between them: their sums go through the host.
-        self.nccl = dist.new_group(backend="nccl", timeout=STEP_TIMEOUT) if own_gpu(device) else None
         self.names = [
             str(name) for name in self.all_gather(f"process {os.getpid()} on {socket.gethostname()}")
         ]
@@ -81,26 +72,11 @@ class Ranks:
 
     def all_reduce_(self, value: Tensor) -> Tensor:
         """Sum a tensor over all ranks, in place, and return it."""
-        if value.is_cuda and self.nccl is None:
-            return value.copy_(self.all_reduce_(value.cpu()))
-        return self._all_reduce(self.nccl if value.is_cuda else self.step_group, value)
-
-    def all_reduce_ahead(self, value: Tensor) -> Tensor:
-        """As `all_reduce_`, for the thread that prefetches batches: its own group keeps it apart from the steps."""
-        return self._all_reduce(self.prefetch_group, value)
-
-    def _all_reduce(self, group: Any, value: Tensor) -> Tensor:
-        """Sum a tensor over the ranks of a group, in place."""
         try:
-            dist.all_reduce(value, group=group)
+            dist.all_reduce(value, group=self.step_group)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return value
-
-    def mean(self, v: Tensor, weight: float) -> Tensor:
-        """Return Σ_r w_r v_r over the ranks, for this rank's v and weight w; gradients flow through it."""
-        mean: Tensor = BatchMean.apply(v, weight, self)  # type: ignore[no-untyped-call]
-        return mean
 
     # ---- objects ----
 
@@ -108,7 +84,7 @@ class Ranks:
         """Return the objects of all ranks, in the order of the ranks."""
         words: list[Any] = [None] * self.world
         try:
-            dist.all_gather_object(words, word, group=self.control_group)
+            dist.all_gather_object(words, word)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words
@@ -117,14 +93,10 @@ class Ranks:
         """Return rank 0's object on every rank."""
         words = [word]
         try:
-            dist.broadcast_object_list(words, src=0, group=self.control_group)
+            dist.broadcast_object_list(words, src=0)
         except RuntimeError as problem:
             raise self.broken(problem) from None
         return words[0]
-
-    def use_step_timeout(self) -> None:
-        """Use the group with the short timeout for objects too: set-up is over."""
-        self.control_group = self.step_group
 
     def run_on_all(self, make: Callable[[], Result]) -> Result:
         """Call `make` on every rank and return its result. If one rank fails, raise on all of them.
@@ -189,9 +161,8 @@ class Ranks:
 
     def broken(self, problem: RuntimeError) -> SigmapcaError:
         """Return the reason why a collective failed: another rank's error, or the death of a rank."""
-        with self.lock:  # the collectives of both threads fail
-            self.diagnosis = self.diagnosis or self.diagnose(problem)
-            return self.diagnosis
+        self.diagnosis = self.diagnosis or self.diagnose(problem)
+        return self.diagnosis
 
     def diagnose(self, problem: RuntimeError) -> SigmapcaError:
         """Read in the store which ranks have ended and which are still alive."""
@@ -223,32 +194,9 @@ class RemoteError(SigmapcaError):
         self.exit_status = status
 
 
-class BatchMean(torch.autograd.Function):
-    """The mean over a whole batch from the means over its shards: m = Σ_r w_r m_r, with Σ_r w_r = 1.
-
-    The loss is Σ_r w_r L_r. Its gradient with respect to m_r is w_r · Σ_s w_s ∂L_s/∂m. `backward` leaves out the first
-    factor w_r: `AllReduce.combine` multiplies every gradient of this rank by it.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, v: Tensor, weight: float, ranks: Ranks) -> Tensor:
-        ctx.weight, ctx.ranks = weight, ranks
-        return ranks.all_reduce_(v * weight)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.ranks.all_reduce_(gradients[0] * ctx.weight), None, None
-
-
 def exit_status(problem: BaseException) -> int:
     """Return the exit status of a process that ends with this error."""
     if isinstance(problem, KeyboardInterrupt):
         return 130
     code = getattr(problem, "exit_status", getattr(problem, "code", 1))
     return code if isinstance(code, int) else 1
-
-
-def own_gpu(device: torch.device) -> bool:
-    """Return whether every rank of this machine has a GPU of its own and NCCL is available."""
-    here = int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("SLURM_NTASKS_PER_NODE") or 1)
-    return device.type == "cuda" and dist.is_nccl_available() and here <= torch.cuda.device_count()

@@ -1,0 +1,64 @@
+"""What a plan is carried out with: the data, and the solution by the plan's way."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import threading
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.processes import blas
+from sigmapca_cli.runner.footprint import forecast_of
+from sigmapca_cli.runner.open_run import OpenRun
+from sigmapca_cli.runner.plan import SOLVERS, Plan, needs_torch
+from sigmapca_cli.runner.solved import Facts
+from sigmapca_cli.signals import Guard
+from sigmapca_cli.sources import build
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.implicit import WIDE
+
+SMALL = 1_000_000_000
+"""Entries of a matrix whose covariance takes about a second."""
+
+
+def load_source(cfg: Config) -> Source:
+    """Return the data of a run. Where torch is still to be imported, a thread imports it meanwhile.
+
+    The eigenvectors are computed meanwhile too, as every run needs them. For large data they are left for later, so
+    that configuration errors are reported first.
+    """
+    if not needs_torch(cfg) or "torch" in sys.modules:
+        return build(cfg.data, forecast_of(cfg))
+    # Not a daemon: a process that ends while a library is being loaded would crash.
+    loading = threading.Thread(target=import_torch, name="import torch")
+    loading.start()
+    source = build(cfg.data, forecast_of(cfg))
+    if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
+        source.principal_axes()
+    loading.join()
+    return source
+
+
+def import_torch() -> None:
+    """Import torch. An error is raised again where torch is used; it is of no interest if the process is ending."""
+    with contextlib.suppress(Exception):
+        importlib.import_module("torch")
+
+
+def solve(opened: OpenRun, guard: Guard) -> tuple[Solution, Facts]:
+    """Return the solution of an open run, and what is to be stored about how it was found."""
+    plan = opened.plan
+    with blas(plan.threads):
+        if plan.way in SOLVERS:
+            return at_once(plan, opened.source)
+        from sigmapca_cli.runner import stochastic
+
+        return stochastic.solve(opened, guard)
+
+
+def at_once(plan: Plan, source: Source) -> tuple[Solution, Facts]:
+    """Return the solution of a closed form or a solver, and how it was found."""
+    solution, facts = SOLVERS[plan.way].solve(plan.cfg, source)
+    return solution, {**facts, **solution.extra}

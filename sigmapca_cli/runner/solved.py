@@ -1,0 +1,132 @@
+"""What is solved at once, from the whole data: which configurations each solver takes, and its call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigmapca_cli.config import Config
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.methods.config import SCALED, refuse_unused
+from sigmapca_cli.methods.direct import DirectMethod
+from sigmapca_cli.methods.solution import Solution
+from sigmapca_cli.runner.start import start_of_solver
+from sigmapca_cli.solvers.moments_fit import moments_fit
+from sigmapca_cli.solvers.projected import lica_fit, newton_fit
+from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
+from sigmapca_cli.sources.base import Source
+
+Facts = dict[str, Any]
+"""What is stored in /evaluation of how a solution was found; `converged` is always among it."""
+
+
+def refusal_of_direct(cfg: Config) -> str | None:
+    """Return why a configuration names no closed form, or has pieces without a meaning there; None if it can be."""
+    return refused_by(DirectMethod.build, cfg)
+
+
+def solve_direct(cfg: Config, source: Source) -> tuple[Solution, Facts]:
+    """Return the solution. A closed form has converged; an iteration says in `extra` whether it has."""
+    return DirectMethod.build(cfg).fit(cfg, source), {"converged": True, "relative_gradient": 0.0}
+
+
+def refused_by(check: Any, *arguments: Any) -> str | None:
+    """Return the message of the InputError that a check raises, or None."""
+    try:
+        check(*arguments)
+    except InputError as problem:
+        return str(problem)
+    return None
+
+
+def refusal_of_solver(cfg: Config, solver: str, purpose: str) -> str | None:
+    """Return why no solver can take a resolved configuration, or None. `purpose`: what this solver does."""
+    if cfg.model.objective != "main":
+        return f"solver={solver} {purpose}; train model={cfg.model.name} with solver=stochastic"
+    if problem := refused_by(refuse_unused, cfg.model):
+        return problem
+    if cfg.ordering.name != "none":
+        return f"solver={solver} orders by variance at the end; use ordering=none, or solver=stochastic"
+    if cfg.regularisers:
+        return f"solver={solver} knows no regularisers; drop them, or use solver=stochastic"
+    if cfg.sigma.name not in ("batch", "ema", "data"):
+        return f"solver={solver} takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+    return None
+
+
+def refusal_of_newton(cfg: Config) -> str | None:
+    """Return why Newton's steps cannot take a resolved configuration, or None if they can."""
+    if problem := refusal_of_solver(cfg, "newton", "solves the main loss"):
+        return problem
+    if cfg.init in ("file", "moments") and cfg.model.family == "linear_ica":
+        return (
+            f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
+        )
+    h = cfg.nonlinearity
+    if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
+        return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"
+    if cfg.model.family == "linear_ica":
+        return None
+    if cfg.solver.starts > 1 and cfg.a == "auto":
+        return "solver.starts: solutions with a=auto may have different a, and no common J ranks them; give a a number"
+    return refused_by(lookup, h.name, h.derivative)
+
+
+def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
+    """Return the stationary point of the main loss that Newton's steps find, and how it was found.
+
+    init=file starts from the filters of that file, init=moments from the answer of solver=moments; any other init
+    from the PCA solution.
+    """
+    own = cfg.solver
+    if cfg.model.family == "linear_ica":
+        return lica_fit(source, cfg.k, own.tol, own.max_iterations, cfg.threads, own.starts, own.clip)
+    name = cfg.nonlinearity.name
+    return newton_fit(
+        source,
+        cfg.k,
+        cfg.nonlinearity.a if name in SCALED else 1.0,
+        name,
+        cfg.nonlinearity.derivative,
+        tol=own.tol,
+        max_iter=own.max_iterations,
+        threads=cfg.threads,
+        polish=own.polish,
+        start=start_of_solver(cfg, source),
+        starts=own.starts,
+        clip=own.clip,
+    )
+
+
+def refusal_of_moments(cfg: Config) -> str | None:
+    """Return why the solver of fourth moments cannot take a resolved configuration, or None if it can."""
+    if problem := refusal_of_solver(cfg, "moments", "finds the axes of nonlinear PCA"):
+        return problem
+    if cfg.init == "file" and cfg.model.family == "linear_ica":
+        return "solver=moments starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
+    if cfg.solver.polish:
+        return "solver=moments has no polish; drop solver.polish, or use solver=newton init=moments"
+    h = cfg.nonlinearity
+    if cfg.model.family != "linear_ica" and (h.name, h.derivative) != ("scaled_tanh", "true"):
+        return f"solver=moments uses no nonlinearity; leave nonlinearity={h.name} out, or use solver=newton"
+    return None
+
+
+def solve_moments(cfg: Config, source: Source) -> tuple[Solution, Facts]:
+    """Return the maximum of the function of variances and fourth cumulants, and how it was found.
+
+    init=file starts from the filters of that file, init=orthogonal from a random rotation of the principal axes
+    (by seed), any other init from the principal axes.
+    """
+    return moments_fit(
+        source,
+        cfg.k,
+        cfg.solver.lam,
+        whiten=cfg.model.family == "linear_ica",
+        start=start_of_solver(cfg, source) if cfg.init == "file" else None,
+        seed=cfg.seed if cfg.init == "orthogonal" else None,
+        starts=cfg.solver.starts,
+        tol=cfg.solver.tol,
+        max_iter=cfg.solver.max_iterations,
+        threads=cfg.threads,
+        clip=cfg.solver.clip,
+    )
