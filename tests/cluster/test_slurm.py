@@ -211,31 +211,24 @@ def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
     assert datasets(folder.parent / "a-2")
 
 
-def test_one_run_over_two_tasks_meets_its_time_limit_and_ends_as_one_process(slurm, tmp_path):
+def test_one_run_over_two_tasks_ends_as_one_process(slurm, tmp_path):
     if int(said(slurm, "sinfo", "-h", "-N", "-o", "%c").split()[0]) < 2:
         pytest.skip("skipped: the node has one processor, which cannot run two tasks")
-    arguments = (*SMALL, "checkpoint.every_steps=20", "dtype=float64", "batch_size=100", "k=4", "steps=1500")
+    arguments = (*SMALL, "k=4")
     environment = {**slurm, "SIGMAPCA_ARGUMENTS": " ".join(arguments)}
     size = ("--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1", "--mem=3G")
     submit = ("sbatch", "--parsable", *size, str(EXAMPLE.with_name("one_run.sh")))
-    job = subprocess.run(
-        submit, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    subprocess.run(submit, cwd=tmp_path, env=environment, check=True, capture_output=True)
     folder = tmp_path / "outputs" / "slurm-one-run"
-    until(lambda: has_begun(folder), "the first steps")
-    subprocess.run(["scancel", "--signal=USR2", job], env=slurm, check=True)  # as the limit does
-    log = folder / "train.log"
-    until(lambda: "Stopped: SIGUSR2 at step" in log.read_text(), "the checkpoint")
-    until(lambda: release(slurm, job) or log.read_text().count("2 processes") == 2, "the job in the queue")
-    until(lambda: not release(slurm, job) and "solved in" in log.read_text(), "the end of its second start")
+    until((folder / "run.h5").exists, "the start of the job")
     until(lambda: not queue(slurm), "the end of the job")
-    alone = start(tmp_path, slurm, "model=nlpca", *arguments, "--run-dir", "alone")
+    alone = start(tmp_path, slurm, "solver=newton", "a=4", *arguments, "--run-dir", "alone")
     assert alone.wait(timeout=120) == 0
     with h5py.File(folder / "run.h5") as two, h5py.File(tmp_path / "alone" / "run.h5") as one:
         assert two.attrs["status"] == "finished" and two.attrs["processes"] == 2
-        for name in ("filters", "sigma", "metrics/loss"):
+        for name in ("filters", "sigma"):
             a, b = two[name][()], one[name][()]
-            assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max(), name
+            assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max(), name
 
 
 def test_a_search_gets_its_results_from_the_nodes_and_goes_by_hashes(slurm, tmp_path):
