@@ -233,12 +233,6 @@ def test_runs_as_a_table(tmp_path):
     assert len(sp.runs(tmp_path / "outputs" / "arrays")) == 0
 
 
-def test_without_pandas_the_table_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(sp.InputError, match="pip install pandas"):
-        sp.runs().to_pandas()
-
-
 def test_within_an_application_of_hydras():
     """Its own configuration is neither read nor changed, and a sweep's folder is not taken."""
     from hydra import compose, initialize_config_dir
