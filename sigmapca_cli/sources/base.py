@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.centred import CentredRows, stretches
+from sigmapca_cli.sources.centred import stretches
 from sigmapca_cli.sources.implicit import WIDE, ImplicitCovariance
 from sigmapca_cli.sources.kept import RowSample
 from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.second_moments import SecondMoments, Whitening
-from sigmapca_cli.sources.statistics import MANY, Moments, standardisation, streamed_moments
+from sigmapca_cli.sources.statistics import Moments, standardisation, streamed_moments
 from sigmapca_cli.sources.truth import Truth
 from sigmapca_cli.sources.whitening import low_rank_whitening, whitening_matrix, whole_refused
 
@@ -211,15 +211,11 @@ class Source(SecondMoments):
 
         rows: those of an index, or of the sample that a pass kept; all rows by default. raw: rows before
         standardisation, float64. exact: all rows about their mean, in float64 from the stored values on, for B float64.
-        Of very many features without whitening the arithmetic is in float64 too, and blocks have another size.
         """
         if exact:
             yield from self._products().projections(B)
         elif raw:
             yield from (x @ B for x in self.blocks(size, raw=True))
-        elif rows is None and self.p > MANY and self.whitening is None:
-            of_all = CentredRows(self._gather, self.n, self.p, self.unit, self.mean, self._gain64)
-            yield from (z.astype(B.dtype, copy=False) for z in of_all.projections(np.asarray(B, np.float64)))
         else:
             for found in self._stored(rows, self._fitting(size)):
                 yield self._apply(found, None).astype(B.dtype, copy=False) @ B

@@ -1,9 +1,8 @@
-"""Products with rows that are centred and scaled in float64, a tile at a time: no matrix of float64 rows is made.
+"""Products with rows that are centred and scaled in float64, a block or a tile at a time: no matrix of float64 rows.
 
 New memory for a block of rows costs more than the arithmetic on it. So rows become float64 in memory that each thread
-uses again. Threads take blocks of rows; of very many features (`MANY`) they take slices of the features of one block,
-because then a block has few rows, and the sum of one block alone has p numbers a column. Rows in a file are then read
-slice by slice too (`scratch.RowSlices`), so that even one block is never held.
+uses again. Threads take blocks of rows; for products with few rows of many features, slices of the features. Rows in a
+file are then read slice by slice too (`scratch.RowSlices`).
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from numpy.typing import NDArray
 
 from sigmapca_cli import shares
 from sigmapca_cli.processes import mapped
-from sigmapca_cli.sources.statistics import MANY, TILE_ENTRIES, TILE_WIDTH, workspace
+from sigmapca_cli.sources.statistics import TILE_ENTRIES, TILE_WIDTH, workspace
 
 Array = NDArray[np.float64]
 
 PRODUCT_ENTRIES = 1 << 20
 """Number of entries of a block of rows of one product."""
 BLOCK_ROWS = 128
-"""Rows of a block of very many features."""
+"""Rows of a block whose features threads share."""
 READ_ENTRIES = 1 << 22
 """Entries that are read at once of such a block: 16 MB of float32."""
 READS = 16
@@ -86,11 +85,6 @@ class CentredRows:
     def times(self, W: Array) -> Array:
         """Return x̄ᵀ(x̄W) (p, b) for W (p, b): the sum over the rows of this rank's share."""
         total, parts = np.zeros(W.shape), self._own(self._rows(W.shape[1]))
-        if self.p > MANY:
-            for rows in parts:
-                raw = self.gather(rows)
-                self._add_back(total, raw, self._projected(raw, W))
-            return total
 
         def part(rows: slice) -> Array:
             x = self._whole(rows)
@@ -102,11 +96,7 @@ class CentredRows:
 
     def projections(self, W: Array) -> Iterator[Array]:
         """Yield blocks x̄W (m, b) of all rows in order; of a rank, of its share."""
-        parts = self._own(self._rows(W.shape[1]))
-        if self.p > MANY:
-            yield from (self._projected(self.gather(rows), W) for rows in parts)
-        else:
-            yield from mapped(lambda rows: self._whole(rows) @ W, parts)
+        return mapped(lambda rows: self._whole(rows) @ W, self._own(self._rows(W.shape[1])))
 
     def gram(self) -> Array:
         """Return x̄x̄ᵀ (n, n)."""
@@ -131,18 +121,6 @@ class CentredRows:
 
     def _whole(self, rows: slice) -> Array:
         return self.tile(np.asarray(self.gather(rows)), slice(None))
-
-    def _projected(self, raw: Any, W: Array) -> Array:
-        """Return x̄W (m, b) of a block of raw rows."""
-        width = self._width(len(raw))
-
-        def part(columns: slice) -> Array:
-            total = np.zeros((len(raw), W.shape[1]))
-            for at, x in self.tiles(raw, columns, width):
-                total += x @ W[at]
-            return total
-
-        return self._summed(part, self._slices(len(raw), width))
 
     def _add_back(self, total: Array, raw: Any, Y: Array) -> None:
         """Add x̄ᵀY to `total` (p, b) for a block of raw rows and Y (m, b)."""
@@ -173,8 +151,6 @@ class CentredRows:
 
     def _rows(self, columns: int) -> int:
         """Rows of a block: more than there are columns, for a fast product; few, that they stay in the cache."""
-        if self.p > MANY:
-            return BLOCK_ROWS
         return max(PRODUCT_ENTRIES // self.p, 4 * columns, 16)
 
     def _own(self, size: int) -> Iterator[slice]:

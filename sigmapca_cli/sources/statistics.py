@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,6 @@ HUGE = 1e8
 """Means and scales that float32 holds with room to spare."""
 REUSED_ENTRIES = 1 << 21
 """Entries up to which a thread keeps the memory of a block for the next one: 16 MB."""
-MANY = 1 << 14
-"""Features beyond which arithmetic goes by slices of the features."""
 TILE_ENTRIES = 1 << 17
 """Number of float64 entries of a tile: 1 MB, which stays in the cache of a core."""
 TILE_WIDTH = 64
@@ -59,19 +57,9 @@ def merge(a: Moments | None, b: Moments) -> Moments:
 
 
 def block_moments(block: Any, diagonal: bool = False) -> Moments:
-    """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact.
-
-    Variances of very many features by slices of them, with the same bits: a slice in float64 stays in the cache.
-    """
+    """Moments of the rows of one block, in float64, shifted by its first row so that constants stay exact."""
     block = np.asarray(block)  # rows of a file may be read only now
-    if diagonal and block.shape[1] > MANY:
-        width = min(max(TILE_ENTRIES // len(block) // TILE_WIDTH, 1) * TILE_WIDTH, MANY)
-        # None is narrow: NumPy adds up a single column in another order.
-        edges = [*range(0, block.shape[1] - TILE_WIDTH, width), block.shape[1]]
-        parts = [_sums(block[:, a:b], True) for a, b in pairwise(edges)]
-        mean, second, lost = (np.concatenate(each) for each in zip(*parts, strict=True))
-    else:
-        mean, second, lost = _sums(block, diagonal)
+    mean, second, lost = _sums(block, diagonal)
     # Squares below 1e-308 vanish: a feature that varies is not to be called constant.
     refuse(lost, "small: multiply the data")
     return Moments(len(block), mean, second / len(block))

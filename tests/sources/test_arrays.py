@@ -310,8 +310,8 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path):
     assert n == 1_200_000 and grown < 120
 
 
-def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_path, monkeypatch):
-    X = (np.random.default_rng(0).standard_normal((9, 3 * statistics.MANY + 1)) * 40 + 100).astype(np.float32)
+def test_very_wide_rows_in_a_file_are_those_in_memory(tmp_path, monkeypatch):
+    X = (np.random.default_rng(0).standard_normal((9, 50_000)) * 40 + 100).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     held = source_of(tmp_path / "x.npy")
     monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
@@ -334,7 +334,7 @@ def test_rows_of_very_many_features_are_read_by_slices_with_the_same_bits(tmp_pa
 
 
 def test_a_feature_whose_squares_vanish_is_named_by_its_number_among_all(tmp_path):
-    X = np.random.default_rng(0).standard_normal((9, arrays.MANY + 700))
-    X[:, arrays.MANY + 650] *= 1e-170
-    with pytest.raises(InputError, match=f"feature {arrays.MANY + 650}"):
+    X = np.random.default_rng(0).standard_normal((9, 700))
+    X[:, 650] *= 1e-170
+    with pytest.raises(InputError, match=f"feature {650}"):
         statistics.block_moments(X, diagonal=True)

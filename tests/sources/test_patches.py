@@ -83,7 +83,7 @@ def test_out_is_written_and_returned():
     source = build(DataConfig(images=4))
     index = np.arange(0, 4000, 37)
     out = np.empty((len(index), source.p), np.float32)
-    assert source.take(index, out) is out
+    assert source.take(index, out=out) is out
     assert np.array_equal(out, source.take(index))
 
 
