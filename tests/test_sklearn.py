@@ -220,9 +220,9 @@ def test_parts_give_what_the_whole_gives(settings):
 
 
 def test_a_long_stream_keeps_exact_moments_and_a_fair_sample(monkeypatch):
-    from sigmapca_cli import sklearn_stream
+    from sigmapca_cli.estimator import streaming
 
-    monkeypatch.setattr(sklearn_stream, "KEPT", 2000)
+    monkeypatch.setattr(streaming, "KEPT", 2000)
     X, E, _ = planted(n=8000)
     X[:, 0] += np.linspace(0, 0.2, len(X))
     parts = SigmaPCA(4, random_state=0)
@@ -237,7 +237,36 @@ def test_a_long_stream_keeps_exact_moments_and_a_fair_sample(monkeypatch):
     assert abs(early - 0.25) < 0.03 and abs(late - 0.25) < 0.03
     assert SigmaPCA(4).fit(X)._check_solver() is None  # a fit knows nothing of the parts
     parts.fit(X[:500])
-    assert parts.n_samples_ == 500 and not hasattr(parts, "_stream")
+    assert parts.n_samples_ == 500
+
+
+def test_partial_fit_goes_on_from_a_fit():
+    X, _, _ = planted()
+    whole = SigmaPCA(4).fit(X)
+    for found in (SigmaPCA(4).fit(X[:3000]), SigmaPCA(4)):
+        if not hasattr(found, "components_"):
+            found.fit_transform(X[:3000])
+        found.partial_fit(X[3000:])
+        assert found.n_samples_ == len(X)
+        np.testing.assert_allclose(found.components_, whole.components_, atol=1e-4)
+        np.testing.assert_allclose(found.mean_, X.mean(0))
+        again = pickle.loads(pickle.dumps(found)).partial_fit(X[:100])
+        assert again.n_samples_ == len(X) + 100
+    stored = pickle.dumps(SigmaPCA(4).fit(X))
+    assert len(stored) < 10_000  # without the rows
+    from scipy import sparse
+
+    for nothing_kept in (pickle.loads(stored), SigmaPCA(4).fit(sparse.csr_matrix(X))):
+        with pytest.raises(ValueError, match="partial_fit"):
+            nothing_kept.partial_fit(X)
+
+
+def test_weights_too_large_to_repeat_are_refused():
+    X, _, _ = planted(n=600)
+    with pytest.raises(ValueError, match="sample_weight"):
+        SigmaPCA(4).fit(X, sample_weight=np.r_[3e8, np.ones(599)])
+    found = SigmaPCA(4).fit(X, sample_weight=np.r_[6e8, np.full(599, 3e8)])
+    np.testing.assert_allclose(found.mean_, (X.sum(0) + X[0]) / 601)
 
 
 def test_a_warm_start_takes_fewer_iterations():

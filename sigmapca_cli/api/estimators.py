@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.sklearn import SigmaPCA
-from sigmapca_cli.sklearn_runs import fill, refusal, scaled
+from sigmapca_cli.estimator.from_run import fill, refusal, scaled
+from sigmapca_cli.estimator.sigma_pca import SigmaPCA
 from sigmapca_cli.solution.new_rows import matrix_of
 from sigmapca_cli.solution.solution import Solution
 

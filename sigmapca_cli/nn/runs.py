@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.estimator.from_run import refusal, scaled
 from sigmapca_cli.runs.find import resolve
 from sigmapca_cli.runs.read import Run
-from sigmapca_cli.sklearn_runs import refusal, scaled
 
 
 def arrays_and_settings(run: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:

@@ -17,7 +17,7 @@ CLASSES = (
     "sigmapca_cli.nn.layer.SigmaPCA",
     "sigmapca_cli.nn.ica.LinearICA",
     "sigmapca_cli.nn.patches.PatchSigmaPCA",
-    "sigmapca_cli.sklearn_gaussian.GaussianModel",
+    "sigmapca_cli.estimator.gaussian.GaussianModel",
     "sigmapca_cli.sklearn.SigmaPCA",
     "sigmapca_cli.runs.read.Run",
     "sigmapca_cli.evaluation.stability.Stability",

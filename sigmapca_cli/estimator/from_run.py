@@ -1,4 +1,4 @@
-"""A stored run as the attributes of a fitted `sklearn.SigmaPCA`."""
+"""A stored run as the attributes of a fitted `SigmaPCA`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,151 @@
+"""How the estimator fits: from rows, or from moments and a sample of rows, to its attributes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
+from sigmapca_cli.sources.base import Source
+from sigmapca_cli.sources.components import count_for
+from sigmapca_cli.sources.memory import MemorySource
+from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.sources.owners import in_words, owners_of
+
+
+class Rows:
+    """Centred rows (n, p) of a source in memory, of which the solvers ask for products `rows @ W` only."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.unit = float(source.scale[0])  # 1, but for data that float32 cannot hold
+
+    @classmethod
+    def of(cls, X: Any) -> Rows:
+        """Take a dense or sparse matrix (n, p). Raise InputError for values that cannot be used."""
+        from scipy import sparse
+
+        from sigmapca_cli.sources.sparse import SparseSource
+
+        if not sparse.issparse(X):
+            # Nobody asks for the hash of the data, so its content is not read for one.
+            return cls(MemorySource("X", X, Standardisation("none"), content=b""))
+        rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        return cls(SparseSource("X", rows, "X", Standardisation("none")))
+
+    def __len__(self) -> int:
+        return self.source.n
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        return self.unit * np.concatenate(list(self.source.project(np.asarray(W, np.float64), exact=True)))
+
+    @property
+    def total(self) -> float:
+        """Total variance."""
+        return float(self.source.covariance()[1].trace()) * self.unit**2
+
+    def leading(self, k: int | float | str | None) -> np.ndarray:
+        """Return the leading axes (p, k'), where k says how many as `count_for` has it; None: all with variance.
+
+        Raise ValueError if there is no variance, or fewer axes of it.
+        """
+        if self.source.constant_features == self.source.p:
+            raise ValueError("all rows are equal: there is no variance to find components of")
+        try:
+            count = count_for(self.source, "all" if k is None else k)
+            axes = self.source.leading_axes(count)
+        except InputError as error:
+            raise ValueError(str(error).replace("k=", "n_components=")) from None
+        if count > axes.rank:
+            raise ValueError(f"n_components={count} is more than the numerical rank {axes.rank} of the data")
+        return axes.up_to(count)
+
+
+class CentredSample:
+    """A sample of rows, as `Rows` has all of them: centred on the mean of all rows, not on its own."""
+
+    def __init__(self, X: np.ndarray, mean: np.ndarray) -> None:
+        self.centred = X - mean
+        self.source: Source = MemorySource("X", self.centred, Standardisation("none"), content=b"")
+
+    def __len__(self) -> int:
+        return len(self.centred)
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        return np.asarray(self.centred @ W)
+
+
+def fit_rows(model: Any, rows: Rows) -> None:
+    """Fit to all rows, and warn if a few of them hold most of a component."""
+    model.mean_ = rows.source.mean
+    P = rows.leading(count_asked(model.n_components, (rows.source.n, rows.source.p)))
+    if owned := owners_of(rows.source):
+        warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
+    found = solved(model, rows, P, None)
+    store(model, found, (rows @ found.W).std(axis=0), rows.total, len(rows))
+
+
+def fit_stream(model: Any, stream: Any, before: np.ndarray | None) -> None:
+    """Fit to the moments of all rows and a sample of them, starting at the filters (p, k) of before."""
+    moments = Rows(stream.source())
+    model.mean_, n = stream.moments.mean, stream.moments.n
+    P = moments.leading(count_asked(model.n_components, (n, len(model.mean_))))
+    found = solved(model, CentredSample(stream.rows, model.mean_), P, turned_to(P, before))
+    sigma = np.sqrt(np.einsum("pk,pk->k", found.W, stream.moments.second @ found.W))
+    store(model, found, sigma, moments.total, n)
+
+
+def count_asked(k: Any, shape: tuple[int, int]) -> int | float | str | None:
+    """Return `n_components` as `count_for` takes it. Raise ValueError for what is no number of components."""
+    if k is None or (isinstance(k, str) and k in ("all", "mdl", "mle")):
+        return k
+    if isinstance(k, float) and 0 < k < 1:
+        return float(k)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(
+            f"n_components={k!r}: give a whole number from 1 on, a share below 1, all, mdl, mle or None"
+        )
+    if k > min(shape):
+        raise ValueError(f"n_components={k} is more than min(n_samples, n_features)={min(shape)}")
+    return int(k)
+
+
+def solved(model: Any, rows: Rows | CentredSample, P: np.ndarray, start: np.ndarray | None) -> Found:
+    """Return what the solver of the model finds in the span of P (p, k), and warn if it did not converge."""
+    try:
+        found = SOLVERS[model.solver](model, rows, P, start)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    if not found.converged:
+        warnings.warn(
+            f"SigmaPCA did not converge in {found.iterations} iterations: raise max_iter, or try another a",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return found
+
+
+def store(model: Any, found: Found, sigma: np.ndarray, total: float, n: int) -> None:
+    """Set the attributes of the fitted model: components by decreasing variance, their signs by the rule of the house.
+
+    sigma (k,): standard deviations on all n rows; total: the variance of all features.
+    """
+    from sigmapca_cli.methods.solution import signed
+
+    order = np.argsort(-sigma, kind="stable")
+    W, sigma = found.W[:, order], sigma[order]
+    (p, k), model.n_samples_ = W.shape, n
+    model.n_iter_, model.converged_, model.a_ = found.iterations, found.converged, np.asarray(found.a)[order]
+    model.n_components_ = k
+    model.components_ = np.ascontiguousarray((W * signed(W)).T)
+    model.sigma_, model.explained_variance_ = sigma, sigma**2
+    model.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
+    model.singular_values_ = sigma * np.sqrt(n)
+    rest = min(n, p) - k
+    model.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / rest if rest > 0 else 0.0

@@ -1,0 +1,343 @@
+"""The class of the estimator: its parameters, and what scikit-learn asks of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sigmapca_cli.errors import InputError
+from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
+from sigmapca_cli.estimator.gaussian import GaussianModel
+from sigmapca_cli.estimator.solvers import SOLVERS, seed_of
+from sigmapca_cli.estimator.streaming import Stream, repeated
+from sigmapca_cli.sources.implicit import WIDE
+
+if TYPE_CHECKING:
+    from sigmapca_cli.evaluation.identifiability import Certificate
+
+SPARSE = ["csr", "csc", "coo"]
+
+
+class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel, BaseEstimator):
+    """Find orthonormal components by variance and independence: nonlinear PCA with σ.
+
+    Parameters
+    ----------
+    n_components : int, float, {"all", "mdl", "mle"} or None
+        How many; None or "all" for all that have variance; a share of the variance between 0 and 1, as in
+        scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
+    solver : {"newton", "moments", "sgd"}
+        Newton steps, exact and deterministic; the maximum of a function of variances and fourth cumulants, as exact and
+        deterministic, without an a; or stochastic training, as the command line does it.
+    lam : float
+        Weight of the cumulants for "moments", above 0.
+    a : float or "auto"
+        Scale of the nonlinearity h(z) = a·tanh(z/a), above 0: small for light tails, large for heavy ones. "auto"
+        chooses it for each component ("moments" has no a).
+    nonlinearity : str
+        Name of h, as in the group `nonlinearity` of the command line; "newton" has a score for most.
+    derivative : {"true", "one"}
+        Whether h′ is itself or 1 in the gradient.
+    whiten : bool
+        Whether `transform` divides each component by its standard deviation.
+    max_iter : int
+        Iterations of "newton" and "moments", or epochs of "sgd" (at least one).
+    tol : float
+        Converged: the largest relative residual for "newton", the largest angle still to go, in radians, for "moments"
+        (docs/solver.md). "sgd" has a bound of its own, an angle (docs/convergence.md).
+    random_state : int, RandomState or None
+        Seed of "sgd", and of the sample that `partial_fit` keeps: a number, a RandomState to draw one from, or None for
+        another one at every fit. Else no randomness is used.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, p)
+        Filters as rows, by decreasing variance; the entry of largest absolute value of each is positive.
+    sigma_ : ndarray of shape (k,)
+        Standard deviations of the components on the training data (biased: divided by n).
+    explained_variance_ : ndarray of shape (k,)
+        Square of `sigma_`.
+    explained_variance_ratio_ : ndarray of shape (k,)
+        Its share of the total variance.
+    singular_values_ : ndarray of shape (k,)
+        Norms of the components of the centred training rows, σ√n.
+    noise_variance_ : float
+        Mean variance of the directions left out; 0 if there are none.
+    n_samples_ : int
+        Number of training rows, n.
+    n_components_ : int
+        How many components there are, k.
+    mean_ : ndarray of shape (p,)
+        Mean of the training rows.
+    n_features_in_ : int
+        Number of features, p.
+    n_iter_ : int
+        Iterations, or epochs of "sgd".
+    a_ : ndarray of shape (k,)
+        The a of each component; inf for "moments".
+    converged_ : bool
+        Whether the solver converged; False also warns.
+
+    Notes
+    -----
+    The gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖² is followed to where it vanishes, W (p, k) orthonormal, Σ the standard
+    deviations of xW. Σ and the decoder are held constant in the gradient, so the value itself is not what is
+    minimised (paper, the nonlinear PCA model). Data are centred, not scaled: put StandardScaler before it if wanted.
+
+    References
+    ----------
+    F. Kanavati, L. Katsnith, M. Tsuneki (2024). σ-PCA: a building block for neural learning of identifiable linear
+    transformations. TMLR.
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        solver: str = "newton",
+        lam: float = 0.1,
+        a: float | str = "auto",
+        nonlinearity: str = "scaled_tanh",
+        derivative: str = "true",
+        whiten: bool = False,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.lam = lam
+        self.a = a
+        self.nonlinearity = nonlinearity
+        self.derivative = derivative
+        self.whiten = whiten
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Training rows, at least two. Sparse rows are centred in their products and never made dense.
+        y : None
+            Ignored; scikit-learn passes it.
+        sample_weight : array-like of shape (n,), optional
+            How often each row counts: whole numbers, or equal weights.
+
+        Returns
+        -------
+        SigmaPCA
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a setting or the data cannot be used.
+
+        Notes
+        -----
+        A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=SPARSE)
+        self._check_solver()
+        self._stream, self._streamed = None, False
+        if sample_weight is not None:
+            X = repeated(X.tocsr() if issparse(X) else X, sample_weight)
+        try:
+            rows = Rows.of(X)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        fit_rows(self, rows)
+        if not issparse(X) and X.shape[1] <= WIDE:
+            self._stream = Stream.of_fit(X, rows.source, rows.unit)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
+        """Take further rows, and find the components of all rows so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Further rows; at the first call at least two, and as many as there are components.
+        y : None
+            Ignored; scikit-learn passes it.
+        sample_weight : array-like of shape (n,), optional
+            As for `fit`.
+
+        Returns
+        -------
+        SigmaPCA
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a setting or the data cannot be used, or nothing is known of the rows so far: after a fit to sparse rows
+            or more than 2,048 features, a fit that was pickled, or `from_run`.
+
+        Notes
+        -----
+        The rows so far are those of `fit`, and of each `partial_fit` since. Mean, variances and the subspace come from
+        moments of all rows, exact, (p, p) in memory. The axes within the subspace come from the solver, which starts at
+        the axes of before and works on a uniform sample of at most `streaming.KEPT` rows. `fit` begins anew.
+        """
+        first = not hasattr(self, "components_")
+        if not first and getattr(self, "_stream", None) is None:
+            raise ValueError(
+                "partial_fit: nothing is kept of the rows so far (a run, sparse or very wide rows, or a pickled fit): "
+                "begin with partial_fit of sklearn.base.clone(model)"
+            )
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
+        )
+        self._check_solver()
+        if X.shape[1] > WIDE:
+            raise ValueError(
+                f"partial_fit keeps moments of at most {WIDE} features: use fit for {X.shape[1]}"
+            )
+        if sample_weight is not None:
+            X = repeated(X, sample_weight)
+        stream: Any = Stream(np.zeros((0, X.shape[1]))) if first else self._stream
+        if not getattr(self, "_streamed", False):
+            self._draws = np.random.RandomState(seed_of(self.random_state) % 2**32)
+        stream.add(X.astype(np.float64), self._draws)
+        fit_stream(self, stream, None if first else self.components_.T)
+        self._stream, self._streamed = stream, True
+        return self
+
+    def _check_solver(self) -> None:
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
+
+    @classmethod
+    def from_run(cls, run: Any) -> SigmaPCA:
+        """Return the solution of a run as a fitted estimator.
+
+        Parameters
+        ----------
+        run : Run, str or PathLike
+            A finished run, or its name, as commands take it.
+
+        Returns
+        -------
+        SigmaPCA
+            With whiten=True: its `transform` is that of the run.
+
+        Raises
+        ------
+        InputError
+            If the run is no orthonormal transformation of centred rows.
+        """
+        from sigmapca_cli.estimator.from_run import from_run
+        from sigmapca_cli.runs.find import resolve
+        from sigmapca_cli.runs.read import Run
+
+        filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else Run.open(resolve(run)))
+        return filled
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Rows in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=SPARSE)
+        Y = self._components(X)
+        return (Y / self._divisor()).astype(X.dtype)
+
+    def inverse_transform(self, Y: Any) -> np.ndarray:
+        """Return the rows that components stand for.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, k)
+            Components, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            The orthogonal projections of the original rows on the components.
+
+        Raises
+        ------
+        ValueError
+            If Y does not have k columns.
+        """
+        check_is_fitted(self)
+        Y = np.asarray(Y)
+        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
+            raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
+        X = (Y * self._divisor()) @ self._decoder() + self.mean_
+        return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
+
+    def certificate(self, X: Any, level: float = 0.05) -> Certificate:
+        """Return which components the data identify.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            The training rows.
+        level : float
+            Error rate at which an arbitrary pair may be called identified.
+
+        Returns
+        -------
+        evaluation.identifiability.Certificate
+            Curvature, angle and verdict of every pair; `evaluation.words.explain` puts it in sentences.
+        """
+        from sigmapca_cli.evaluation.identifiability import certify
+
+        check_is_fitted(self)
+        Y = self._components(X if issparse(X) else np.asarray(X, dtype=np.float64))
+        if self.solver == "moments":
+            from sigmapca_cli.evaluation.fourth import certify_fourth
+
+            return certify_fourth(Y, self.lam, level)
+        return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
+
+    def _components(self, X: Any) -> np.ndarray:
+        """Return (X − mean)·W in float64; sparse rows are not filled."""
+        if issparse(X):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return np.asarray((X.astype(np.float64) - self.mean_) @ self.components_.T)
+
+    def _divisor(self) -> np.ndarray | float:
+        return np.where(self.sigma_ > 0, self.sigma_, 1.0) if self.whiten else 1.0
+
+    def _decoder(self) -> np.ndarray:
+        W = self.components_
+        if np.allclose(W @ W.T, np.eye(len(W)), rtol=0, atol=1e-9):
+            return W
+        return np.asarray(np.linalg.pinv(W.T))  # of a run whose filters are orthonormal only nearly
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: of a fit no rows, of partial fits their sample too, so that they go on."""
+        state = dict(super().__getstate__())
+        if not state.get("_streamed", False):
+            state.pop("_stream", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

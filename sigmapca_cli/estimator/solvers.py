@@ -1,0 +1,132 @@
+"""The solvers of `SigmaPCA`: from centred rows and their principal axes to orthonormal filters."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.errors import InputError
+
+
+@dataclass
+class Found:
+    """Orthonormal filters W (p, k) and how they were found: iterations, and a (k,) of each component."""
+
+    W: np.ndarray
+    iterations: int
+    converged: bool
+    a: np.ndarray
+
+
+def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
+    """Return the rotation R (k, k) for which P R is nearest to filters W (p, k) of before; None without such."""
+    if W is None or W.shape != P.shape:
+        return None
+    U, _, Vt = np.linalg.svd(P.T @ W)
+    return np.asarray(U @ Vt)
+
+
+def newton(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+    """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
+    from sigmapca_cli.solvers.newton import solve
+
+    if P.shape[1] == 1:
+        # One axis has nothing to turn against: it is the principal one, whatever a.
+        return Found(P, 1, True, np.array([one_a(model, rows @ P)]))
+    result = solve(
+        rows @ P,
+        a=model.a,
+        nonlinearity=model.nonlinearity,
+        derivative=model.derivative,
+        start=start,
+        tol=model.tol,
+        max_iter=model.max_iter,
+    )
+    return Found(P @ result.R, result.iterations, result.converged, result.a)
+
+
+def moments(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+    """Return W = P R at the maximum of F over rotations R, by a climb from a rotation (k, k) or from R = I."""
+    from sigmapca_cli.solvers.maximum import maximise
+
+    a = np.full(P.shape[1], np.inf)
+    if P.shape[1] == 1:
+        return Found(P, 1, True, a)
+    result = maximise(rows @ P, model.lam, start=start, tol=model.tol, max_iter=model.max_iter)
+    return Found(P @ result.R, result.iterations, result.converged, a)
+
+
+def one_a(model: Any, y: np.ndarray) -> float:
+    """Return the a of a single component: the one given, or by the sign of its kurtosis."""
+    from sigmapca_cli.evaluation.metrics import kurtosis
+
+    if model.a == "auto":
+        return 3.0 if kurtosis(y)[0] > 0 else 0.8
+    if isinstance(model.a, str) or not model.a > 0:
+        raise InputError(f"a={model.a!r}: must be a positive number, or auto")
+    return float(model.a)
+
+
+def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+    """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
+    from sigmapca_cli.config import Config
+    from sigmapca_cli.methods.config import NonlinearityConfig
+    from sigmapca_cli.processes import pick_threads
+    from sigmapca_cli.runner import plan, stochastic
+    from sigmapca_cli.training import loop
+    from sigmapca_cli.training.arrays import as_numpy, made_like
+
+    n, k = len(rows), P.shape[1]
+    cfg = Config(
+        a=model.a,
+        k=k,
+        seed=seed_of(model.random_state),
+        epochs=model.max_iter,
+        batch_size=min(128, n),
+        rescale=True,
+        device="cpu",
+        nonlinearity=NonlinearityConfig(model.nonlinearity, model.a, derivative=model.derivative),
+    )
+    source = rows.source
+    source.in_memory = False  # somebody else's process is not to be forked
+    method = plan.method_of(cfg)
+    trainer = stochastic.make_trainer(cfg, method, source, "cpu")
+    if start is not None:
+        trainer.state["W"] = made_like(trainer.state["W"], (P @ start).astype(cfg.dtype))
+    with computing_on(pick_threads(None, cfg.batch_size * source.p * k), plan.needs_torch(cfg)):
+        loop.train([trainer])
+        converged = stochastic.convergence_of(trainer).converged(cfg.tol)
+    learned = trainer.state.get("a")
+    a = np.full(k, float(model.a)) if learned is None else as_numpy(learned).astype(np.float64)
+    # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
+    U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
+    return Found(U @ Vt, model.max_iter, converged, a)
+
+
+@contextlib.contextmanager
+def computing_on(threads: int, by_torch: bool) -> Iterator[None]:
+    """Let products inside the block take so many threads, those of torch too if it computes."""
+    from sigmapca_cli.processes import blas
+
+    with blas(threads), contextlib.ExitStack() as stack:
+        if by_torch:
+            from sigmapca_cli.training.device import torch_threads
+
+            stack.enter_context(torch_threads(threads))
+        yield
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from what scikit-learn calls a random state: an int itself, else a number drawn from it."""
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+SOLVERS = {"newton": newton, "moments": moments, "sgd": sgd}
