@@ -135,7 +135,7 @@ def test_public_docstrings_follow_numpydoc():
 def test_all_that_is_meant_is_found():
     names = public_names()
     for name in (
-        "sklearn.SigmaPCA.certificate", "runs.read.Run.open", "runs.read.Run.filters", "export.affine",
+        "sklearn.SigmaPCA.certificate", "runs.read.Run.open", "runs.read.Run.filters", "export.solution_arrays",
         "solvers.newton.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
         "evaluation.evaluate_solution",
     ):  # fmt: skip
