@@ -6,7 +6,7 @@ library is imported here, so that help and completion can read the schema withou
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "keep": ("last", "best_loss"),
     "stop": ("never", "tol"),
     "log_format": ("auto", "bar", "plain"),
-    "if_exists": ("new", "skip", "resume", "fail"),
+    "if_exists": ("auto", "new", "skip", "resume", "fail"),
 }
 
 
@@ -127,7 +127,7 @@ class Config:
     log_format: str = "auto"  # auto: a bar on a terminal, plain lines elsewhere; bar; plain
     outputs: str | None = None  # where run folders go; default $SIGMAPCA_OUTPUTS, else ./outputs
     run_dir: str | None = None  # the folder of this run
-    if_exists: str = "new"  # same configuration run before: new, skip, resume or fail
+    if_exists: str = "auto"  # same run made before: new, skip, resume or fail; auto: new, in a sweep resume
     objective: Any = None  # what a search is led by, one name or a list: see OBJECTIVES
     tracker: Any = (
         None  # where the curves are shown besides: tensorboard, mlflow, wandb, none, or a list of them
@@ -264,6 +264,20 @@ def known_keys() -> list[str]:
     return keys
 
 
+def type_of(key: str) -> Any:
+    """Return the annotation of a dotted key; None for one that is in no schema."""
+    node: Any = Config
+    for name in key.split("."):
+        found = {field_.name: field_.type for field_ in fields(node)} if is_dataclass(node) else {}
+        node = found.get(name)
+    return node
+
+
+def no_such_key(key: str, more: Iterable[str] = ()) -> str:
+    """Return the line for a key that is in no schema; `more`: further names that are known."""
+    return f"{key}: no such key{nearest(key, [*known_keys(), *more])}; `sigmapca train --help` lists them"
+
+
 def refuse_unknown(plain: Mapping[str, Any]) -> None:
     """Refuse keys that are in no schema: Hydra lets `+typo=3` pass."""
     known = set(known_keys())
@@ -271,6 +285,4 @@ def refuse_unknown(plain: Mapping[str, Any]) -> None:
         inner = value if isinstance(value, Mapping) and key != "regularisers" else {}
         for name in (key, *(f"{key}.{k}" for k in inner)):
             if name not in known:
-                raise InputError(
-                    f"{name}: no such key{nearest(name, known)}; `sigmapca train --help` lists them"
-                )
+                raise InputError(no_such_key(name))

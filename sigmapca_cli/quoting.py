@@ -53,6 +53,15 @@ def _text(word: str) -> str:
     """
     if PLAIN.fullmatch(word) and word.lower() not in KEYWORDS:
         return word
-    word = re.sub(r"(\\*)\$\{", r"\1\1\\${", word)
+    word = without_interpolation(word)
     escaped = re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), word)
     return f'"{escaped}"'
+
+
+def without_interpolation(value: Any) -> Any:
+    """Return plain data in which OmegaConf finds no interpolation: each `${` stands for itself."""
+    if isinstance(value, Mapping):
+        return {key: without_interpolation(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_interpolation(item) for item in value]
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", value) if isinstance(value, str) else value

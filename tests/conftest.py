@@ -42,6 +42,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def train(tmp_path):
     """Train in this process with these overrides, kept small; return the run that was written."""
+    from dataclasses import replace
+
     from composing import composed
 
     from sigmapca_cli.job import job_of
@@ -50,8 +52,7 @@ def train(tmp_path):
 
     def call(*overrides):
         job = job_of(composed(f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides))
-        job.overrides = list(overrides)
-        return Run.open(run(job))
+        return Run.open(run(replace(job, overrides=list(overrides))))
 
     return call
 

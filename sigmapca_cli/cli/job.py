@@ -1,121 +1,125 @@
-"""A Typer command in front of a real `hydra.main` job.
+"""What stands between a command and Hydra: where configurations come from, what is printed of them, and a multirun."""
 
-The command line is rebuilt for Hydra, overrides first and flags last, so that multirun, `--cfg`, `--info`,
-`--config-dir` and every launcher keep working; what Hydra refuses before the job begins becomes one line.
-"""
+from __future__ import annotations
 
-import contextlib
-import io
-import itertools
+import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.checks import choice
-from sigmapca_cli.conf_files import conf_folder, hydra_base
+from sigmapca_cli.checks import choice, nearest
 from sigmapca_cli.errors import InputError, SigmapcaError
 
+if TYPE_CHECKING:
+    from sigmapca_cli.composing import Folders
 
-def hydra_flags(
+SHOWN = ("job", "hydra", "all")
+INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+
+
+def folders_of(
+    config_name: str | None = None, config_dir: str | None = None, config_path: str | None = None
+) -> Folders:
+    """Return where configurations come from. Raise InputError for a folder that is not there."""
+    from sigmapca_cli.composing import Folders
+
+    for flag, given in (("--config-dir", config_dir), ("--config-path", config_path)):
+        if given is not None and not Path(given).is_dir():
+            raise InputError(f"{flag} {given}: no such folder")
+    own = Folders()
+    return Folders(
+        Path(config_path).absolute() if config_path else own.main,
+        config_name or own.name,
+        Path(config_dir) if config_dir else None,
+    )
+
+
+def show_configuration(
+    overrides: Sequence[str],
+    folders: Folders,
+    what: str,
     *,
-    multirun: bool = False,
-    cfg: str | None = None,
     resolve: bool = False,
     package: str | None = None,
-    info: str | None = None,
-    config_name: str | None = None,
-    config_dir: str | None = None,
-    config_path: str | None = None,
-) -> list[str]:
-    """Hydra's own flags, spelled as its parser wants them; values it would answer with a page are refused here."""
-    for flag, value, allowed in (
-        ("--cfg", cfg, ("job", "hydra", "all")),
-        ("--info", info, ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")),
-    ):
-        if value is not None:
-            choice(flag, value, allowed)
-    if config_path is not None:
-        if not Path(config_path).is_dir():
-            raise InputError(f"--config-path {config_path}: no such folder")
-        config_path = str(Path(config_path).absolute())  # from here, not from inside the package
-    flags = ["--multirun"] if multirun else []
-    for name, value in (
-        ("--cfg", cfg),
-        ("--package", package),
-        ("--info", info),
-        ("--config-name", config_name),
-        ("--config-dir", config_dir),
-        ("--config-path", config_path),
-    ):
-        if value is not None:
-            flags += [name, value]
-    return flags + (["--resolve"] if resolve else [])
-
-
-def register_launcher(overrides: list[str]) -> None:
-    """Make a launcher of ours known to Hydra where it is asked for: slurm needs submitit, which is an extra."""
-    import importlib
-
-    for name in ("slurm", "vectorized"):
-        if f"hydra/launcher={name}" in overrides:
-            importlib.import_module(f"sigmapca_cli.launchers.{name}").register()
-
-
-def run_job(
-    task: Callable[..., Any],
-    overrides: list[str],
-    flags: list[str],
-    config_name: str = "config",
-    conf: Path | None = None,
 ) -> None:
-    """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config."""
-    import hydra
+    """Print the job's configuration, Hydra's part, or all; or one package of it."""
+    from omegaconf import OmegaConf, open_dict
 
-    from sigmapca_cli.additions import refuse_unknown_additions
-    from sigmapca_cli.checks import nearest
-    from sigmapca_cli.cli.guard import ended
-    from sigmapca_cli.cli.targets import refuse_code
-    from sigmapca_cli.config import GROUPS, register
-    from sigmapca_cli.hydra_errors import one_line
+    from sigmapca_cli.composing import load
+    from sigmapca_cli.config import GROUPS
+    from sigmapca_cli.hydra_errors import in_one_line
+    from sigmapca_cli.overrides import parsed
+
+    choice("--cfg", what, SHOWN)
+    parsed(overrides, folders.groups(), hydra=True)
+    config = load(overrides, folders)
+    with open_dict(config):
+        for key in list(config):
+            if what != "all" and (key == "hydra") != (what == "hydra"):
+                del config[key]
+    chosen = config if package in (None, "_global_") else OmegaConf.select(config, package)
+    if chosen is None:
+        raise InputError(
+            f"--package {package}: no such part of the configuration{nearest(str(package), GROUPS)}"
+        )
+    if not OmegaConf.is_config(chosen):
+        print(chosen)
+        return
+    try:
+        text = OmegaConf.to_yaml(chosen, resolve=resolve)
+    except Exception as problem:
+        raise in_one_line(problem) or problem from None
+    print(f"# @package {package}\n{text}" if chosen is not config else text, end="")
+
+
+def show_information(overrides: Sequence[str], folders: Folders, what: str) -> None:
+    """Let Hydra print what it knows of its plugins, its search path or the list of defaults."""
+    choice("--info", what, INFORMATION)
+    run_hydra(print, overrides, ["--info", what], folders)
+
+
+def register_launchers() -> None:
+    """Make the launchers and the resolver of this program known to Hydra; slurm's needs submitit, which is an extra."""
     from sigmapca_cli.launchers import adaptive
 
-    register()
-    register_launcher(overrides)
     adaptive.register()
-    refuse_unknown_additions(overrides)
-    for flag, given in itertools.pairwise(flags):
-        if flag in ("--config-dir", "--config-path"):
-            refuse_code(Path(given))
+    for name in ("vectorized", "slurm"):
+        try:
+            importlib.import_module(f"sigmapca_cli.launchers.{name}").register()
+        except InputError:  # said where it is asked for
+            continue
+
+
+def run_hydra(
+    task: Callable[..., Any], overrides: Sequence[str], flags: Sequence[str], folders: Folders
+) -> None:
+    """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config.
+
+    The overrides stand first: behind a flag Hydra does not take `hydra/launcher=joblib`.
+    """
+    import hydra
+
+    from sigmapca_cli.conf_files import hydra_base
+    from sigmapca_cli.config import register
+    from sigmapca_cli.hydra_errors import in_one_line
+
+    register()
+    register_launchers()
+    if folders.further:
+        flags = [*flags, "--config-dir", str(folders.further)]
     # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     before = sys.argv
     sys.argv = ["sigmapca", *overrides, *flags]
-    ended.problem = None
-    # For `--package nosuch` it has words of its own, which it prints before it leaves.
-    unheard = contextlib.redirect_stderr(io.StringIO()) if "--package" in flags else contextlib.nullcontext()
-    main = hydra.main(**hydra_base(), config_path=str(conf or conf_folder()), config_name=config_name)
     try:
-        with unheard:
-            main(task)()
+        hydra.main(**hydra_base(), config_path=str(folders.main), config_name=folders.name)(task)()
     except (SigmapcaError, KeyboardInterrupt):
         raise
-    except SystemExit:
-        if "--package" not in flags:
-            raise
-        name = flags[flags.index("--package") + 1]
-        raise InputError(
-            f"--package {name}: no such part of the configuration{nearest(name, GROUPS)}"
-        ) from None
     except Exception as problem:
-        message = one_line(problem, overrides)
-        if message is None or os.environ.get("SIGMAPCA_DEBUG"):
+        if os.environ.get("SIGMAPCA_DEBUG"):
             raise
-        raise InputError(message) from None
+        raise in_one_line(problem) or problem from None
     finally:
         sys.argv = before
-    if isinstance(ended.problem, OverflowError):
-        raise InputError(one_line(ended.problem, overrides) or str(ended.problem)) from ended.problem
-    if ended.problem is not None:
-        raise ended.problem

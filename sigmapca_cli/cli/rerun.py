@@ -1,5 +1,6 @@
 """`sigmapca rerun RUN`: do a run again from what it stored, and say whether the result is the same."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,25 +37,17 @@ def rerun(
     ),
 ) -> None:
     """Train again in a new folder with the stored configuration, seed and number of threads; compare bit for bit."""
-    from sigmapca_cli.cli.stored import stored_job
+    from sigmapca_cli.composing import stored_job
     from sigmapca_cli.errors import RunFailed
     from sigmapca_cli.gone_keys import replaced
+    from sigmapca_cli.job import with_changes
+    from sigmapca_cli.overrides import values
     from sigmapca_cli.runs.find import resolve
     from sigmapca_cli.runs.read import Run
 
     before = Run.open(resolve(run))
-    job = stored_job(before, list(changes or []))
-    given = {change.partition("=")[0] for change in changes or []}
-    job.cfg.if_exists = "new"
-    # Where to write is for the one who reruns to say: the stored configuration may be a stranger's.
-    for place in ("run_dir", "outputs"):
-        if place not in given:
-            setattr(job.cfg, place, None)
-    # Sums depend on the number of threads in their last bit, and `auto` may mean another device by now.
-    if "threads" not in given:
-        job.cfg.threads = int(before.attrs.get("threads") or 0) or None
-    if "device" not in given and before.attrs.get("device"):
-        job.cfg.device = str(before.attrs["device"])
+    job = stored_job(before, changes or [])
+    job = with_changes(job, as_before(before, given=values(changes or [])))
     for line in replaced(before.config, before.attrs):
         print(line)
     from sigmapca_cli.runner.run import run as train
@@ -70,6 +63,21 @@ def rerun(
     for line in changed_environment(before, after):
         print(f"  {line}")
     raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
+
+
+def as_before(before: "Run", given: Collection[str]) -> dict[str, Any]:
+    """Return the keys that a rerun sets unless they are given: a folder of its own, and computed as it was then."""
+    attrs = before.attrs
+    keys: dict[str, Any] = {
+        # Where to write is for the one who reruns to say: the stored configuration may be a stranger's.
+        "run_dir": None,
+        "outputs": None,
+        # Sums depend on the number of threads in their last bit, and `auto` may mean another device by now.
+        "threads": int(attrs.get("threads") or 0) or None,
+    }
+    if attrs.get("device"):
+        keys["device"] = str(attrs["device"])
+    return {"if_exists": "new", **{key: value for key, value in keys.items() if key not in given}}
 
 
 def differences(one: Path, other: Path) -> list[str]:

@@ -3,50 +3,95 @@
 Every job notes a failure in its own folder, so that the table can be made for any launcher, by reading.
 """
 
+from __future__ import annotations
+
+import math
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.atomic import write_failed
-from sigmapca_cli.cli.searches import (
-    adaptive_sweeper,
-    best_lines,
-    ended_by,
-    refuse_nothing_to_search,
-    search_defaults,
-    silence,
-    value_of,
-)
+from sigmapca_cli.cli.searches import Search, best_lines, search_of, silence
+from sigmapca_cli.composing import Folders, load
 from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
+from sigmapca_cli.overrides import is_given, parsed, texts
+from sigmapca_cli.quoting import override
 from sigmapca_cli.signals import stopped_before
 from sigmapca_cli.untrusted_files import refuse_irregular
 
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
 # Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
 PLACE = (
-    "hydra/launcher=",
-    "hydra.launcher.",
-    "outputs=",
-    "if_exists=",
-    "strict=",
-    "detach=",
-    "threads=",
-    "device=",
-    "tracker=",
-    "tags=",
-    "note=",
-    "hydra.sweeper.n_trials=",  # more trials of the same search
+    "hydra/launcher",
+    "outputs",
+    "if_exists",
+    "strict",
+    "detach",
+    "threads",
+    "device",
+    "tracker",
+    "tags",
+    "note",
+    "hydra.sweeper.n_trials",  # more trials of the same search
 )
 
 # What joblib, concurrent.futures and Ray raise when a worker process dies.
 KILLED = ("TerminatedWorkerError", "BrokenProcessPool", "WorkerCrashedError", "NodeDiedError")
 
 
-def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
-    """The folder of a sweep: named by its command, so that the same command again finds and resumes it.
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep that can begin; words: its overrides, with those that are set for it; jobs: how many, 0 if unknown."""
+
+    folder: Path
+    words: list[str]
+    folders: Folders
+    search: Search | None
+    detached: bool
+    jobs: int
+
+
+def sweep_of(words: Sequence[str], folders: Folders) -> Sweep:
+    """Return the sweep of these overrides. Raise InputError for those that Hydra, the schema or a sweep refuses.
+
+    What the command and the files leave open is set here: the launcher, the folder, and what a search needs.
+    """
+    from sigmapca_cli.cli.job import register_launchers
+
+    register_launchers()
+    given = parsed(words, ["detach", *folders.groups()], sweep=True)
+    config = load(texts(o for o in given if o.key_or_group != "detach"), folders, sweep=True)
+    if config.run_dir:
+        raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")
+    folder = folder_of(given, config, folders)
+    made = texts(o for o in given if o.key_or_group not in ("detach", "hydra.sweep.dir"))
+    launcher = str(config.hydra.runtime.choices["hydra/launcher"])
+    for o in given:
+        if o.key_or_group == "detach":
+            if launcher != "slurm":
+                raise InputError(f"{o.input_line}: only hydra/launcher=slurm leaves its jobs alone")
+            config.hydra.launcher.detach = o.value()
+            made.append(override("hydra.launcher.detach", o.value()))
+    made.append(override("hydra.sweep.dir", str(folder)))
+    if launcher == "basic" and not is_given(given, "hydra/launcher"):
+        made.append("hydra/launcher=vectorized")
+    search = search_of(config, given)
+    detached = bool(config.hydra.launcher.get("detach"))
+    if search:
+        return Sweep(folder, made + search.added, folders, search, detached, 0)
+    return Sweep(folder, made, folders, None, detached, count(given))
+
+
+def folder_of(given: Sequence[Override], config: Any, folders: Folders) -> Path:
+    """Return the folder of a sweep: named by its command, so that the same command again finds and resumes it.
 
     The order counts, as jobs are numbered by it.
     """
@@ -54,38 +99,42 @@ def sweep_folder(overrides: list[str], flags: list[str]) -> Path:
 
     from sigmapca_cli.runs.folders import outputs_root
 
-    what = [o for o in overrides if not o.startswith(PLACE)]
-    digest = hashlib.sha256("\0".join([*what, "", *flags]).encode()).hexdigest()[:8]
-    return outputs_root(value_of(overrides, "outputs")) / "sweeps" / digest
+    if is_given(given, "hydra.sweep.dir"):
+        return Path(config.hydra.sweep.dir).absolute()
+    what = texts(
+        o for o in given if o.key_or_group not in PLACE and not o.key_or_group.startswith("hydra.launcher.")
+    )
+    digest = hashlib.sha256("\0".join([*what, "", "--multirun", *folders.flags()]).encode()).hexdigest()[:8]
+    return outputs_root(config.outputs) / "sweeps" / digest
 
 
-def run_sweep(task: Callable[..., Any], overrides: list[str], flags: list[str], *, fail_fast: bool) -> None:
+def count(given: Sequence[Override]) -> int:
+    """Return how many jobs these overrides make; 0 if they do not say, as with a pattern for choices."""
+    sweeps = [o for o in given if o.is_sweep_override()]
+    if not all(o.is_range_sweep() or hasattr(o.value(), "list") for o in sweeps):
+        return 0
+    return math.prod(len(list(o.sweep_iterator())) for o in sweeps)
+
+
+def run_sweep(task: Callable[..., Any], words: Sequence[str], folders: Folders, *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
     from sigmapca_cli.processes import refuse_several
 
     refuse_several(
         "a sweep", "start it without torchrun; hydra/launcher=joblib or slurm runs its jobs side by side"
     )
-    if value_of(overrides, "run_dir"):
-        raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")
-    given = value_of(overrides, "hydra.sweep.dir")
-    folder = Path(given).absolute() if given else sweep_folder(overrides, flags)
-    overrides = with_defaults(overrides, flags, folder)
-    if not flags or flags == ["--multirun"]:  # another configuration may have hydra.sweeper.params
-        refuse_nothing_to_search(overrides)
-    fresh = not folder.exists()
-    make(folder)
+    sweep = sweep_of(words, folders)
+    fresh = not sweep.folder.exists()
+    make(sweep.folder)
     try:
-        run_in(folder, task, overrides, flags, fail_fast)
+        run_in(sweep, task, fail_fast)
     except InputError:
         if fresh:
-            clear(folder)
+            clear(sweep.folder)
         raise
 
 
-def run_in(
-    folder: Path, task: Callable[..., Any], overrides: list[str], flags: list[str], fail_fast: bool
-) -> None:
+def run_in(sweep: Sweep, task: Callable[..., Any], fail_fast: bool) -> None:
     """Run all jobs in the sweep's folder, and conclude."""
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.runs.lock import FolderLock
@@ -94,15 +143,15 @@ def run_in(
     # A partial of a module-level function is pickled by every launcher, and its context with it.
     task = update_wrapper(partial(task, context=context), task)
     # A second process with the same command would run the same jobs again.
-    with FolderLock(folder):
-        refuse_links_in(folder)
-        forget_refusals(folder)
-        print(f"sweep: {shortened(folder)}", flush=True)
-        status = launch(task, overrides, flags, folder)
-    if detached(overrides):
-        print(f"detached: `sigmapca runs {shortened(folder)}` shows how the jobs stand")
+    with FolderLock(sweep.folder):
+        refuse_links_in(sweep.folder)
+        forget_refusals(sweep.folder)
+        print(f"sweep: {shortened(sweep.folder)}", flush=True)
+        status = launch(sweep, task)
+    if sweep.detached:
+        print(f"detached: `sigmapca runs {shlex.quote(shortened(sweep.folder))}` shows how the jobs stand")
         return
-    conclude(folder, status, overrides, context)
+    conclude(sweep, status, context)
 
 
 def refuse_links_in(folder: Path) -> None:
@@ -111,36 +160,6 @@ def refuse_links_in(folder: Path) -> None:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 refuse_irregular(entry.path)
-
-
-def with_defaults(overrides: list[str], flags: list[str], folder: Path) -> list[str]:
-    """The overrides with what a sweep adds: its folder, resuming, its launcher, and `detach` under its full name."""
-    from sigmapca_cli.quoting import override
-
-    detach = value_of(overrides, "detach")
-    made = [o for o in overrides if not o.startswith(("detach=", "hydra.sweep.dir="))]
-    if detach is not None:
-        if not is_slurm(overrides):
-            raise InputError(f"detach={detach}: only hydra/launcher=slurm leaves its jobs alone")
-        made.append(f"hydra.launcher.detach={detach}")
-    made.append(override("hydra.sweep.dir", str(folder)))
-    if value_of(overrides, "if_exists") is None:
-        made.append("if_exists=resume")
-    # Another configuration may name a launcher of its own.
-    own = any(flag in ("--config-dir", "--config-path", "--config-name") for flag in flags)
-    if value_of(overrides, "hydra/launcher") is None and not own:
-        made.append("hydra/launcher=vectorized")
-    return made + search_defaults(made)
-
-
-def is_slurm(overrides: list[str]) -> bool:
-    """Whether the jobs go to SLURM."""
-    return value_of(overrides, "hydra/launcher") == "slurm"
-
-
-def detached(overrides: list[str]) -> bool:
-    """Whether nobody waits for the jobs."""
-    return (value_of(overrides, "hydra.launcher.detach") or "").lower() in ("true", "1", "yes", "on")
 
 
 def make(folder: Path) -> None:
@@ -161,56 +180,57 @@ def clear(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def planned(overrides: list[str]) -> int:
-    """How many jobs these overrides make; 0 where another sweeper than Hydra's own is to say."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    if adaptive_sweeper(overrides):
-        return 0
-    try:
-        parsed = OverridesParser.create().parse_overrides(overrides)
-        return sum(len(batch) for batch in BasicSweeper.split_arguments(parsed, None))
-    except HydraException:
-        return 0
-
-
-def launch(task: Callable[..., Any], overrides: list[str], flags: list[str], folder: Path) -> int:
+def launch(sweep: Sweep, task: Callable[..., Any]) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
     from hydra.core.plugins import Plugins
 
-    from sigmapca_cli.cli.job import run_job
-    from sigmapca_cli.conf_files import conf_folder
+    from sigmapca_cli.cli.job import run_hydra
+    from sigmapca_cli.launchers.snapshot import snapshot
 
-    silence(overrides)
-    conf, flags = from_snapshots(conf_folder(), flags, folder)
+    silence(sweep.search)
+    further = sweep.folders.further
+    copies = replace(
+        sweep.folders,
+        main=snapshot(sweep.folders.main, sweep.folder),
+        further=snapshot(further, sweep.folder) if further else None,
+    )
     # Hydra's search for plugins swallows errors of their imports, and with them what a signal raises meanwhile.
     Plugins.instance()
     refuse_if_stopped()
     try:
-        run_job(task, overrides, flags, conf=conf)
+        run_hydra(task, sweep.words, ["--multirun"], copies)
         refuse_if_stopped()
     except SystemExit as ended:  # a job that was stopped, or the first failure under --fail-fast
         return ended.code if isinstance(ended.code, int) else 1
     except SigmapcaError:
         raise
     except OSError as problem:
-        raise write_failed(Path(problem.filename or folder), problem) from None
+        raise write_failed(Path(problem.filename or sweep.folder), problem) from None
     except Exception as problem:
-        # A launcher's own. What the jobs reached stands in their folders.
         if os.environ.get("SIGMAPCA_DEBUG"):
             raise
-        if type(problem).__name__ in KILLED:
-            print("sigmapca: a worker was killed, by the system for its memory or by hand", file=sys.stderr)
-            return 75
-        text = " ".join(str(problem).split())[:300]
-        if adaptive_sweeper(overrides) and ended_by(text):
-            return 0
-        who = "search" if adaptive_sweeper(overrides) else "launcher"
-        print(f"sigmapca: the {who} gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True)
-        return 1
+        return gave_up(sweep, problem)
     return 0
+
+
+def gave_up(sweep: Sweep, problem: Exception) -> int:
+    """Say why a launcher or a search ended by an error of its own; the exit status, 0 if only its jobs have failed.
+
+    What the jobs reached stands in their folders. Optuna's plugin raises if no trial has a value, and if the last cell
+    of a grid is a failed job.
+    """
+    from sigmapca_cli.launchers.outcome import outcomes
+
+    if type(problem).__name__ in KILLED:
+        print("sigmapca: a worker was killed, by the system for its memory or by hand", file=sys.stderr)
+        return 75
+    over = sweep.search is not None and isinstance(problem, ValueError | RuntimeError)
+    if over and any(job.status == "failed" for job in outcomes(sweep.folder)):
+        return 0
+    who = "search" if sweep.search else "launcher"
+    text = " ".join(str(problem).split())[:300]
+    print(f"sigmapca: the {who} gave up: {type(problem).__name__}: {text}", file=sys.stderr, flush=True)
+    return 1
 
 
 def refuse_if_stopped() -> None:
@@ -219,38 +239,18 @@ def refuse_if_stopped() -> None:
         raise stopped
 
 
-def from_snapshots(conf: Path, flags: list[str], sweep: Path) -> tuple[Path, list[str]]:
-    """The configuration folder and Hydra's flags with every folder in them replaced by its copy in the sweep."""
-    from sigmapca_cli.cli.targets import refuse_code
-    from sigmapca_cli.launchers.snapshot import snapshot
-
-    made = list(flags)
-    for index, flag in enumerate(flags[:-1]):
-        given = Path(flags[index + 1])
-        if flag in ("--config-dir", "--config-path"):
-            if not given.is_dir():
-                raise InputError(f"{flag} {given}: no such folder")
-            refuse_code(given)
-            made[index + 1] = str(snapshot(given, sweep))
-    if "--config-path" in made:
-        place = made.index("--config-path")
-        conf = Path(made[place + 1])
-        del made[place : place + 2]
-        return conf, made
-    return snapshot(conf, sweep), made
-
-
-def conclude(folder: Path, status: int, overrides: list[str], context: SweepContext) -> None:
+def conclude(sweep: Sweep, status: int, context: SweepContext) -> None:
     """Print the table, and end with the status that a script can go by."""
     from sigmapca_cli.launchers.outcome import outcomes, table
     from sigmapca_cli.runs.find import shortened
     from sigmapca_cli.runs.lock import InUse
 
-    jobs = outcomes(folder)
+    folder, jobs = sweep.folder, outcomes(sweep.folder)
     if not jobs and not status:
         raise InputError("the sweep has no jobs: one of the overrides gives an empty list of values")
-    head, *lines = table(jobs, set(overrides), context.told)
-    lines += best_lines(folder, jobs, overrides)
+    head, *lines = table(jobs, set(sweep.words), context.told)
+    if sweep.search:
+        lines += best_lines(folder, jobs, sweep.search, sweep.words)
     print(f"{shortened(folder)}: {head}", *lines, sep="\n", flush=True)
     failures = [job for job in jobs if job.status == "failed"]
     failed = len(failures)
@@ -258,7 +258,7 @@ def conclude(folder: Path, status: int, overrides: list[str], context: SweepCont
     if status in (75, 130):
         raise Stopped(f"the sweep was stopped; {again}", exit_status=status)
     if failed:
-        total = max(planned(overrides), len(jobs))
+        total = max(sweep.jobs, len(jobs))
         waiting = f", {total - len(jobs)} not started" if total > len(jobs) else ""
         if not waiting and failed == total and all(job.exit_status == 2 for job in failures):
             raise InputError(f"all {failed} jobs were refused, for the reasons above: change the command")

@@ -1,11 +1,14 @@
 """`sigmapca train`: one run, or with -m a sweep."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sigmapca_cli.cli.static_help import TrainCommand
 from sigmapca_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.job import Job
 
 
 def add(app: typer.Typer) -> None:
@@ -36,57 +39,68 @@ def train(
     config_dir: str = typer.Option(None, "--config-dir", "-cd", help="A further folder of configs."),
     config_path: str = typer.Option(None, "--config-path", "-cp", help="Another config folder."),
 ) -> None:
-    """Hand everything to a real Hydra job."""
-    from sigmapca_cli.cli.job import hydra_flags, run_job
+    """Compose the configuration, then run it; or hand a sweep to Hydra and its launcher."""
+    from sigmapca_cli.cli.job import folders_of, show_configuration, show_information
     from sigmapca_cli.quoting import override
 
-    arguments = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
-    multirun = multirun or len(arguments) < len(overrides or [])  # Hydra's other way to say -m
+    words = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
+    multirun = multirun or len(words) < len(overrides or [])  # Hydra's other way to say -m
     if resume:
         if multirun or cfg or info:
             raise InputError("--resume continues one run; the same sweep command again resumes the sweep")
-        from sigmapca_cli.cli.stored import resume as resume_run
-
-        resume_run(resume, arguments)
+        resume_run(resume, words)
         return
-    if run_dir:
-        arguments.append(override("run_dir", run_dir))
-    if if_exists:
-        arguments.append(override("if_exists", if_exists))
-    if strict:
-        arguments.append("strict=true")
-    if log_format:
-        arguments.append(override("log_format", log_format))
-    flags = hydra_flags(
-        multirun=multirun,
-        cfg=cfg,
-        resolve=resolve,
-        package=package,
-        info=info,
-        config_name=config_name,
-        config_dir=config_dir,
-        config_path=config_path,
-    )
-    if not multirun or cfg or info:
-        run_job(train_job, arguments, flags)
-        return
-    from sigmapca_cli.cli.sweeps import run_sweep
+    if multirun + (cfg is not None) + (info is not None) > 1:
+        raise InputError("-m, --cfg and --info exclude each other: give one of them")
+    options = {"run_dir": run_dir, "if_exists": if_exists, "strict": strict or None, "log_format": log_format}
+    words += [override(key, value) for key, value in options.items() if value]
+    folders = folders_of(config_name, config_dir, config_path)
+    if cfg is not None:
+        show_configuration(words, folders, cfg, resolve=resolve, package=package)
+    elif info is not None:
+        show_information(words, folders, info)
+    elif multirun:
+        from sigmapca_cli.cli.sweeps import run_sweep
 
-    run_sweep(train_job, arguments, flags, fail_fast=fail_fast)
+        run_sweep(train_job, words, folders, fail_fast=fail_fast)
+    else:
+        from sigmapca_cli.composing import compose_job
+
+        run_one(compose_job(words, folders))
+
+
+def resume_run(name: str, changes: list[str]) -> None:
+    """Go on with a stored run, by the configuration that it stored."""
+    from sigmapca_cli.composing import stored_job
+    from sigmapca_cli.job import with_changes
+    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.runs.read import Run
+
+    folder = resolve(name)
+    job = with_changes(stored_job(Run.open(folder), changes), {"run_dir": str(folder), "if_exists": "resume"})
+    from sigmapca_cli.runner.run import run
+
+    run(job)
 
 
 def train_job(cfg: Any, context: Any = None) -> Any:
-    """Run one composed configuration: what Hydra calls, here or on a cluster's node. Return its objective, if any."""
-    from sigmapca_cli.cli.guard import guarded
+    """Run one job of a sweep: what Hydra calls, here or on a cluster's node. Return its objective, if any."""
+    from sigmapca_cli.cli.guard import in_sweep
 
-    return guarded(run_composed, cfg, context)
+    return in_sweep(run_composed, cfg, context)
 
 
 def run_composed(cfg: Any) -> float | list[float] | None:
-    """Check the configuration, then load what training needs. Return what a search is led by."""
+    """Check the configuration that Hydra composed for a job of a sweep, and run it."""
+    from hydra.core.hydra_config import HydraConfig
+
     from sigmapca_cli.job import job_of
 
-    job = job_of(cfg)
+    return run_one(job_of(cfg, HydraConfig.get()))
+
+
+def run_one(job: "Job") -> float | list[float] | None:
+    """Load what training needs, and train. Return what a search is led by."""
     from sigmapca_cli.runner.run import run
 
     folder = run(job)

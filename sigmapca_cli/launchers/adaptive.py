@@ -52,11 +52,6 @@ def folder_of(config: Any) -> Path:
     return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
 
 
-def asks_for_result(overrides: Sequence[str]) -> bool:
-    """Return whether a job with these overrides has something to give back."""
-    return any(given.startswith("objective=") for given in overrides)
-
-
 def result_of(config: Any) -> float | list[float] | None:
     """Return what a job gives back to the sweeper, read from its folder; None if it has not finished."""
     from sigmapca_cli.config import words_of

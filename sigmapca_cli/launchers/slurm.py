@@ -20,7 +20,7 @@ from sigmapca_cli.atomic import replace_file
 from sigmapca_cli.config import words_of
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers import adaptive
-from sigmapca_cli.launchers.adaptive import asks_for_result, folder_of, result_of
+from sigmapca_cli.launchers.adaptive import folder_of, result_of
 from sigmapca_cli.launchers.failures import SweepContext, context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
 from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
@@ -90,7 +90,8 @@ class Launcher(SlurmLauncher):
             except KeyboardInterrupt:
                 print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
-        results = [result_of(self.compose(n, o)) if asks_for_result(o) else None for n, o in numbered]
+        asked = bool(words_of(self.config.objective))
+        results = [result_of(self.compose(n, o)) if asked else None for n, o in numbered]
         return [JobReturn(_return_value=result, status=JobStatus.COMPLETED) for result in results]
 
     def compose(self, number: int, overrides: list[str]) -> Any:
@@ -105,26 +106,20 @@ class Launcher(SlurmLauncher):
 
     def finished(self, number: int, overrides: list[str]) -> bool:
         """Whether its folder holds the finished run of just this configuration; its data are not looked at."""
-        from omegaconf import OmegaConf
-
         from sigmapca_cli.errors import SigmapcaError
-        from sigmapca_cli.runs.identity import config_hash
+        from sigmapca_cli.job import job_of
         from sigmapca_cli.runs.read import is_run_folder, summary
 
         config = self.compose(number, overrides)
         folder = folder_of(config)
         try:
             attrs = summary(folder)["attrs"] if is_run_folder(folder) else {}
+            job = job_of(config)
         except SigmapcaError:
             return False  # the job itself says what is wrong with it
-        if attrs.get("status") != "finished":
-            return False
-        plain: Any = OmegaConf.to_container(config, resolve=False)
-        del plain["hydra"]
-        plain = OmegaConf.to_container(OmegaConf.create(plain), resolve=True)
-        if words_of(plain["objective"]) and result_of(config) is None:
-            return False  # the job measures it
-        return plain["if_exists"] in ("resume", "skip") and config_hash(plain) == attrs.get("config_hash")
+        if attrs.get("status") != "finished" or (job.cfg.objective and result_of(config) is None):
+            return False  # the job trains, or measures
+        return job.cfg.if_exists in ("resume", "skip") and job.hash == attrs.get("config_hash")
 
     def submit(self, numbered: list[tuple[int, list[str]]], sweep: Path) -> dict[int, str]:
         """Hand the jobs to submitit as one array, note and print their ids: by the number of the job."""

@@ -73,6 +73,7 @@ class VectorizedLauncher(Launcher):
 
     def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
+        from sigmapca_cli.job import job_of
         from sigmapca_cli.runner.grouped import group_key
         from sigmapca_cli.runner.plan import method_of
 
@@ -86,7 +87,7 @@ class VectorizedLauncher(Launcher):
                 continue  # a search may ask twice for the same job
             folders.add(folder)
             try:
-                job = job_from(config)
+                job = job_of(config)
                 key = group_key(job, method_of(job.cfg))
             except SigmapcaError:
                 pass  # it fails in its own turn, where that is announced and noted
@@ -147,18 +148,3 @@ class VectorizedLauncher(Launcher):
             self.known = ("", None)  # let go of the last first: both together may not fit
             self.known = (key, build(job.cfg.data))
         return self.known[1]
-
-
-def job_from(config: Any) -> Any:
-    """The typed job of a composed configuration, with Hydra's global state set as in an ordinary job."""
-    from copy import deepcopy
-
-    from hydra.core.hydra_config import HydraConfig
-
-    from sigmapca_cli.job import job_of
-
-    HydraConfig.instance().set_config(config)
-    task = deepcopy(config)
-    with open_dict(task):
-        del task["hydra"]
-    return job_of(task)

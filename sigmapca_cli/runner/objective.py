@@ -64,8 +64,6 @@ def stability(job: Job, folder: Path) -> float:
 
 def half_job(job: Job, folder: Path, half: str) -> Job:
     """Return the job of the same settings on half of the rows, in a folder within the run's."""
-    from omegaconf import OmegaConf
-
     plain = copy.deepcopy(job.plain)
     plain["data"]["half"] = half
     plain.update(objective=None, tracker=None, run_dir=str(folder / HALVES / half), if_exists="resume")
@@ -78,7 +76,7 @@ def half_job(job: Job, folder: Path, half: str) -> Job:
         if_exists="resume",
         strict=False,
     )
-    return Job(cfg, OmegaConf.to_yaml(OmegaConf.create(plain)), plain, job.overrides, None)
+    return Job(cfg, plain, job.overrides)
 
 
 def unidentified(job: Job, folder: Path) -> int:

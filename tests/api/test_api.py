@@ -4,7 +4,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pandas
@@ -233,34 +232,38 @@ def test_runs_as_a_table(tmp_path):
     assert len(sp.runs(tmp_path / "outputs" / "arrays")) == 0
 
 
-def test_within_an_application_of_hydras():
+def test_within_an_application_of_hydras(tmp_path):
     """Its own configuration is neither read nor changed, and a sweep's folder is not taken."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig
 
-    from sigmapca_cli.conf_files import conf_folder, hydra_base
-
-    with initialize_config_dir(str(conf_folder()), **hydra_base()):
-        theirs = compose("config", ["k=7", "hydra.mode=MULTIRUN"], return_hydra_config=True)
+    (tmp_path / "theirs.yaml").write_text("k: 7\n")
+    with initialize_config_dir(str(tmp_path), version_base="1.2"):
+        theirs = compose("theirs", ["hydra.mode=MULTIRUN"], return_hydra_config=True)
         HydraConfig.instance().set_config(theirs)
         try:
+            before = GlobalHydra.instance().hydra
             job = compose_job(["k=3"])
             assert job.cfg.k == 3 and job.hydra_folder is None and job.overrides == ["k=3"]
             with pytest.raises(sp.InputError):
                 compose_job(["k=three"])
-            assert HydraConfig.get().overrides.task == ["k=7"]
-            assert GlobalHydra.instance().is_initialized()
+            assert HydraConfig.get().mode.name == "MULTIRUN" and GlobalHydra.instance().hydra is before
+            assert compose("theirs").k == 7
         finally:
             HydraConfig.instance().cfg = None
 
 
-def test_in_a_thread():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(sp.train(X, k=2, solver="newton")))
-    thread.start()
-    thread.join()
-    assert found[0].status == "finished"
+def test_in_ten_threads_at_once():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def train(seed):
+        return sp.train(X, k=2, solver="newton", seed=seed)
+
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(train, range(10)))
+    assert [run.attrs["seed"] for run in found] == list(range(10))
+    assert all(run.status == "finished" and run.config["k"] == 2 for run in found)
 
 
 def test_odd_paths_come_through():

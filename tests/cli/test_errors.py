@@ -40,7 +40,8 @@ CASES = [
     (["~data"], "~data: nothing can be removed"),
     (["~a"], "~a: nothing can be removed"),
     (["a=${nowhere}"], "nowhere"),
-    (["hydra/launcher=nowhere"], "hydra/launcher=nowhere: no such choice; its plugin is not installed"),
+    (["-m", "hydra/launcher=nowhere"], "hydra/launcher=nowhere: no such choice; its plugin is not installed"),
+    (["hydra/launcher=joblib"], "sweeps (-m)"),
     (["--config-path", "/nowhere"], "--config-path"),
     (["--info", "config", "-m"], "exclude each other"),
 ]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from small_disks import fill
 
-from sigmapca_cli.additions import refuse_unknown_additions
 from sigmapca_cli.atomic import ABANDONED_AFTER, replace_file, replacing
 from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcomes
+from sigmapca_cli.overrides import parsed
 from sigmapca_cli.runs.write import RunWriter
 
 SMALL = ("data=planted", "data.n=64", "data.p=6", "data.k=2", "data.group=1", "k=2", "steps=4", "threads=1")
@@ -60,16 +60,16 @@ def test_a_mark_that_an_older_version_left_on_a_finished_job_is_forgotten(tmp_pa
 )
 def test_a_key_that_nothing_reads_is_refused(override):
     with pytest.raises(InputError, match="no such key"):
-        refuse_unknown_additions(["a=1", override])
+        parsed(["a=1", override], sweep=True)
 
 
 @pytest.mark.parametrize(
     "override",
     ["+a=1", "+regularisers.norm=1", "+experiment=first-64", "+hydra.launcher.n_jobs=2", "+hydra.job.env_set.X=1",
-     "+hydra.sweep.dir=x", "~a", "+model=nlpca", "+hydra.callbacks.x._target_=y", "+optimizer.beta1=0.8"],
+     "+hydra.sweep.dir=x", "+model=nlpca", "+hydra.callbacks.x._target_=y", "+optimizer.beta1=0.8"],
 )  # fmt: skip
 def test_a_key_that_something_reads_passes(override):
-    refuse_unknown_additions([override])
+    parsed([override], sweep=True)
 
 
 def test_a_typo_in_a_sweep_is_said_once_and_makes_no_folder(sigmapca, tmp_path):

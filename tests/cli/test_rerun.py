@@ -1,6 +1,7 @@
 """A run is repeated from what it stored, whatever the command line or `conf/` would say by now."""
 
 import h5py
+import numpy as np
 
 from sigmapca_cli.runs.read import Run
 
@@ -31,6 +32,22 @@ def test_only_what_computes_the_same_may_change(sigmapca, small):
         assert refused.returncode == 2 and "keeps its configuration" in refused.stderr
     done = sigmapca("train", "--resume", "first", "threads=1")
     assert done.returncode == 0 and "already finished: first" in done.stdout
+
+
+def test_a_run_on_a_list_of_files_that_have_moved(sigmapca, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(60, 5)))
+    train = ["train", "data=array", f"data.path=[{tmp_path}/a.npy,{tmp_path}/b.npy]", "k=2", "model=pca_svd"]
+    assert sigmapca(*train, "run_dir=first").returncode == 0
+    (tmp_path / "moved").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.npy").rename(tmp_path / "moved" / f"{name}.npy")
+    again = sigmapca("rerun", "first", "data.path=[moved/a.npy,moved/b.npy]", "++run_dir=second")
+    assert again.returncode == 0 and "identical, bit for bit" in again.stdout, again.stderr
+    first, second = (Run.open(tmp_path / name) for name in ("first", "second"))
+    assert first.attrs["config_hash"] == second.attrs["config_hash"]
+    assert second.config["data"]["path"] == first.config["data"]["path"]
 
 
 def test_a_run_says_where_it_came_from(sigmapca, tmp_path, small):

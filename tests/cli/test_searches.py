@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sigmapca_cli.cli.searches import best_lines, objectives, refuse_nothing_to_search, search_defaults
+from sigmapca_cli.cli.searches import Search
+from sigmapca_cli.cli.sweeps import sweep_of
+from sigmapca_cli.composing import Folders
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.launchers.adaptive import as_result
@@ -96,40 +98,56 @@ def test_a_failed_trial_leaves_the_others_alone(optuna, sigmapca, tmp_path):
     assert "gave up" not in result.stderr
 
 
+def search(*words: str) -> Search | None:
+    return sweep_of(words, Folders()).search
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
         (["hydra/sweeper=optuna", "a=1,2"], "objective=reconstruction_error|mcc"),
-        (["hydra/sweeper=optuna", "objective=mcc,loss"], "objective=[mcc,loss]"),
-        (["hydra/sweeper=optuna", "objective=mcc", "hydra.launcher.detach=true"], "waits for the results"),
+        (["hydra/sweeper=optuna", "objective=mcc,loss"], "objective=[stability,loss]"),
+        (
+            ["hydra/sweeper=optuna", "objective=mcc", "hydra/launcher=slurm", "detach=true", "a=1,2"],
+            "waits for the results",
+        ),
+        (["hydra/sweeper=optuna", "++objective=mcc", "k=3"], "nothing to search over"),
+        (["a=interval(1,8)"], "hydra/sweeper=optuna"),
     ],
 )
-def test_what_is_no_search(overrides, words):
+def test_what_is_no_search(optuna, overrides, words):
     with pytest.raises(InputError) as refused:
-        search_defaults(overrides)
+        search(*overrides)
     assert words in str(refused.value)
 
 
-def test_a_search_adds_only_what_is_not_given():
-    assert search_defaults(["a=1,2", "objective=mcc"]) == search_defaults(["hydra/sweeper=basic"]) == []
-    added = search_defaults(["hydra/sweeper=optuna", "objective=[mcc,loss]"])
+def test_a_search_adds_only_what_is_not_given(optuna):
+    assert search("a=1,2", "objective=mcc") is None and search("hydra/sweeper=basic") is None
+    added = search("hydra/sweeper=optuna", "objective=[mcc,loss]", "a=1,2").added
     assert "hydra.sweeper.direction=[maximize,minimize]" in added and "hydra.sweeper.sampler.seed=0" in added
-    given = ["hydra/sweeper=optuna", "objective=loss", "hydra.sweeper.sampler.seed=3", "hydra.sweep.subdir=x"]
-    assert search_defaults(given) == [
-        "hydra.sweeper.direction=minimize",
-        "hydra.sweeper.max_failure_rate=1.0",
+    given = ["objective=loss", "++hydra.sweeper.sampler.seed=3", "hydra.sweep.subdir=x", "a=interval(1,8)"]
+    found = search("hydra/sweeper=optuna", *given)
+    assert found.added == ["hydra.sweeper.direction=minimize", "hydra.sweeper.max_failure_rate=1.0"]
+    assert found.largest == [False] and search("hydra/sweeper=optuna", "objective=mcc", "a=1,2").largest == [
+        True
     ]
-    assert objectives(["objective=null"]) == []
-    assert best_lines(Path("nowhere"), [], ["objective=mcc"]) == []
+    turned = search("hydra/sweeper=optuna", "objective=mcc", "a=1,2", "hydra.sweeper.direction=minimize")
+    assert turned.largest == [False]
+    grid = search("hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "objective=mcc", "a=1,2")
+    assert not any("seed" in word for word in grid.added)
 
 
-def test_a_search_needs_something_open():
-    search = ["hydra/sweeper=optuna", "objective=loss", "k=3"]
-    with pytest.raises(InputError, match="nothing to search over"):
-        refuse_nothing_to_search(search)
-    for open_ in ("a=1,2", "a=interval(1,8)", "hydra.sweeper.params={a: 'range(1,4)'}"):
-        refuse_nothing_to_search([*search, open_])
-    refuse_nothing_to_search(["k=3"])
+def test_what_a_file_says_counts_as_on_the_command_line(optuna, tmp_path):
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text(
+        "# @package _global_\n"
+        "defaults:\n  - override /hydra/launcher: joblib\n  - override /hydra/sweeper: optuna\n"
+        f"outputs: {tmp_path}/there\nobjective: mcc\nif_exists: fail\n"
+        "hydra:\n  sweeper:\n    params:\n      a: range(1,4)\n"
+    )
+    sweep = sweep_of(["experiment=mine"], Folders(further=tmp_path))
+    assert sweep.folder.parent == tmp_path / "there" / "sweeps" and sweep.search.largest == [True]
+    assert not any(word.startswith(("hydra/launcher", "if_exists")) for word in sweep.words)
 
 
 def test_values_that_a_sweeper_takes():

@@ -82,6 +82,16 @@ def test_a_sweep_that_is_refused_leaves_no_folder(sigmapca, tmp_path, small, arg
     assert not list((tmp_path / "outputs" / "sweeps").iterdir())
 
 
+def test_a_plus_in_front_of_a_key_changes_nothing(sigmapca, tmp_path, small):
+    command = ("train", "-m", *small[:-1], "k=1,2", "steps=20", "++outputs=elsewhere")
+    assert sigmapca(*command, "++threads=1").returncode == 0
+    (sweep,) = (tmp_path / "elsewhere" / "sweeps").iterdir()
+    assert not (tmp_path / "outputs").exists() and len(outcomes(sweep)) == 2
+    again = sigmapca(*command, "++if_exists=fail", "+device=cpu")
+    assert again.returncode == 2 and again.stderr.count("if_exists=fail") == 2
+    assert list((tmp_path / "elsewhere" / "sweeps").iterdir()) == [sweep]
+
+
 def test_hydras_own_way_to_ask_for_a_sweep(sigmapca, tmp_path, small):
     assert sigmapca("train", *small, "steps=20,30", "hydra.mode=MULTIRUN").returncode == 0
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 2
@@ -199,10 +209,11 @@ def test_a_signal_whose_error_a_library_swallowed_still_stops_the_sweep(monkeypa
     """Hydra's search for plugins catches every error of an import, and with it what a signal raised there."""
     from sigmapca_cli import signals
     from sigmapca_cli.cli import job, sweeps
+    from sigmapca_cli.composing import Folders
 
     begun = []
     monkeypatch.setattr(signals, "_raised", [Stopped("SIGTERM before the end")])
-    monkeypatch.setattr(job, "run_job", lambda *_, **__: begun.append(1))
+    monkeypatch.setattr(job, "run_hydra", lambda *_, **__: begun.append(1))
     with pytest.raises(Stopped, match="SIGTERM"):
-        sweeps.launch(print, ["seed=0,1"], ["--multirun"], tmp_path)
+        sweeps.launch(sweeps.Sweep(tmp_path, ["seed=0,1"], Folders(), None, False, 2), print)
     assert not begun

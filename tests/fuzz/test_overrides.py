@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigmapca_cli.cli.completion import candidates
-from sigmapca_cli.cli.guard import guarded
-from sigmapca_cli.cli.job import run_job
+from sigmapca_cli.composing import compose_job
 from sigmapca_cli.config import known_keys
 from sigmapca_cli.errors import SigmapcaError
 
@@ -35,13 +34,6 @@ OVERRIDE = st.one_of(
 )
 
 
-def compose_only(cfg):
-    """What Hydra runs: the job is checked, and nothing is trained."""
-    from sigmapca_cli.job import job_of
-
-    guarded(job_of, cfg)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_any_override_is_taken_or_refused_in_one_line(tmp_path, monkeypatch, watched):
     monkeypatch.chdir(tmp_path)
@@ -60,7 +52,7 @@ def test_any_override_is_taken_or_refused_in_one_line(tmp_path, monkeypatch, wat
         said = io.StringIO()
         try:
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                run_job(compose_only, overrides, [])
+                compose_job(overrides)
         except SigmapcaError as problem:
             assert problem.exit_status == 2 and str(problem).strip()
         assert not said.getvalue()
