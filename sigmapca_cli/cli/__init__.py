@@ -111,31 +111,38 @@ def plain_surroundings() -> None:
 
 def program() -> None:
     """`main` as a process of its own, which ends without taking itself apart: with torch that takes half a second."""
+    import atexit
     import gc
-    import threading
 
+    status: list[Any] = [1]
+    atexit.register(
+        leave, status
+    )  # the first is called last: logs, temporary folders and pools are closed by then
     # Imports and configurations make many objects and next to no garbage: looking for it took a sixth of the start.
     gc.set_threshold(50_000, 20, 20)
     # Threads of one product wait for each other in a loop: a QR of 363 × 32 takes ten times as long on busy cores.
     # What is worth threads takes them (`processes.mapped`, `processes.blas`). NumPy reads this when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    status: Any = 0
     try:
         main()
+        status[0] = 0
     except SystemExit as end:
-        status = end.code or 0
-    alone = threading.active_count() == 1 and "RANK" not in os.environ
-    if not alone or not isinstance(status, int):
-        sys.exit(status)
-    import atexit
+        status[0] = end.code or 0
+        raise
 
-    atexit._run_exitfuncs()  # logs, temporary folders, pools
+
+def leave(status: list[Any]) -> None:
+    """End the process at once with this status, unless threads, other processes of the run or a message are left."""
+    import threading
+
+    if threading.active_count() > 1 or "RANK" in os.environ or not isinstance(status[0], int):
+        return
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:
-        sys.exit(status)
-    os._exit(status)
+        return
+    os._exit(status[0])
 
 
 def closed_pipe(out: Any) -> None:

@@ -21,10 +21,10 @@ FORCE = typer.Option(False, "--force", help="Replace figures that exist.")
 def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, force: bool = FORCE) -> None:
     """Tables; with two runs also component by component and the rotation between them."""
     import dataclasses
-    import json
 
     from sigmapca_cli.cli.opening import open_runs, short_run_name
     from sigmapca_cli.cli.outputs import claim, drawings
+    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.evaluation.compare import compare as compared
 
     opened = open_runs(runs)
@@ -33,7 +33,7 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, 
     found = dataclasses.replace(compared(opened), names=[short_run_name(run) for run in opened])
     pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
     if as_json:
-        print(json.dumps({**found.plain(), **({"pair": pair} if pair else {})}, indent=1))
+        print_json({**found.plain(), **({"pair": pair} if pair else {})})
     else:
         print_comparison(found)
         if pair:
@@ -47,19 +47,19 @@ def print_comparison(found: Any) -> None:
     """The runs numbered; what was set differently and the metrics, a row each; agreement between the runs."""
     import math
 
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
 
     numbers = [str(i + 1) for i in range(len(found.names))]
     print("\n".join(f"{i}  {name}" for i, name in zip(numbers, found.names, strict=True)))
     rows = [[name, *values] for name, values in found.settings.items()]
     for name, values in found.metrics.items():
         rows.append([name, *("–" if math.isnan(v) else f"{v:.4g}" for v in values)])
-    print("\n" + tabulated(["", *numbers], rows))
+    print("\n" + table(["", *numbers], rows))
     if found.agreement is None:
         print("\nthe runs have different numbers of features: no agreement between them")
         return
     matrix = [[i, *(f"{v:.3f}" for v in row)] for i, row in zip(numbers, found.agreement, strict=True)]
-    print(f"\nmatched |cos| (chance {found.chance:.2f})\n" + tabulated(["", *numbers], matrix))
+    print(f"\nmatched |cos| (chance {found.chance:.2f})\n" + table(["", *numbers], matrix))
     if found.stability is not None:
         good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
         print(f"\n{good} of {all_} components reproducible (mean stability index {found.stability.mean:.3f})")
@@ -96,7 +96,7 @@ def pairwise(runs: list[Any]) -> dict[str, Any]:
 
 def print_pair(pair: dict[str, Any]) -> None:
     """One line a component."""
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
 
     rows = [
         [
@@ -110,7 +110,7 @@ def print_pair(pair: dict[str, Any]) -> None:
         for row in pair["components"]
     ]
     print(f"\nB = A·R up to a residual of {pair['residual']:.2g}; R where |R| > 0.2\n")
-    print(tabulated(["A", "B", "|cos|", "σ A", "σ B", "R (column of B: entry)"], rows))
+    print(table(["A", "B", "|cos|", "σ A", "σ B", "R (column of B: entry)"], rows))
 
 
 def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
@@ -158,10 +158,9 @@ def stability(
     runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, force: bool = FORCE
 ) -> None:
     """For each setting, a stability index of each cluster of components over its runs, and which are reproducible."""
-    import json
-
     from sigmapca_cli.cli.opening import open_runs
     from sigmapca_cli.cli.outputs import claim, drawings
+    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.replicates import by_setting
 
@@ -180,7 +179,7 @@ def stability(
     found = [one_setting(words, members) for words, members in repeated.items()]
     alone = sorted(set(groups) - set(repeated))
     if as_json:
-        print(json.dumps(found[0] if len(found) == 1 else {"settings": found, "alone": alone}, indent=1))
+        print_json(found[0] if len(found) == 1 else {"settings": found, "alone": alone})
         return
     for i, setting in enumerate(found):
         if i:
@@ -235,7 +234,7 @@ def print_setting(setting: dict[str, Any]) -> None:
     """A row a cluster, and in sentences how many are reproducible and what weakens that."""
     import textwrap
 
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
 
     rows, count = setting["clusters"], len(setting["runs"])
     if setting["setting"]:
@@ -246,7 +245,7 @@ def print_setting(setting: dict[str, Any]) -> None:
          f"{row['run']}:{row['component']}"]
         for row in rows
     ]  # fmt: skip
-    print(tabulated(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells))
+    print(table(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells))
     good, unsure = (sum(row[name] for row in rows) for name in ("reproducible", "undecided"))
     print(
         f"\n{good} of {len(rows)} components come back in {count} runs (mean stability index {setting['mean']:.3f})"

@@ -48,12 +48,11 @@ def data(
     force: bool = typer.Option(False, "--force", help="Replace figures that exist."),
 ) -> None:
     """Describe it."""
-    import json
-
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.support import support
+    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.save import targets
     from sigmapca_cli.sources.describe import describe, silence_warnings
@@ -68,7 +67,7 @@ def data(
     if not components:
         facts |= support(facts, suggestion)
     if as_json:
-        print(json.dumps(facts, default=str, indent=1))
+        print_json(facts)
     elif components:
         print("\n".join(component_lines(facts)))
     else:

@@ -84,7 +84,7 @@ def rules(found: dict[str, Any]) -> str:
 
 def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
     """A table, one row a column."""
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
 
     shown = len(columns) if len(columns) <= MOST_COLUMNS else SOME_COLUMNS
     units = any(column["unit"] for column in columns)
@@ -103,14 +103,14 @@ def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
     ]
     more = len(columns) - shown
     return [
-        *tabulated(header, rows).splitlines(),
+        *table(header, rows).splitlines(),
         *([f"… and {more} more columns: --json has all"] if more > 0 else []),
     ]
 
 
 def component_lines(facts: dict[str, Any]) -> list[str]:
     """Eigenvalues with their shares, and what each rule says of k."""
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
     from sigmapca_cli.errors import InputError
 
     if "components" not in facts:
@@ -122,7 +122,7 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
     for i, value in enumerate(values[:MOST_EIGENVALUES], start=1):
         so_far += value
         rows.append([str(i), f"{value:.5g}", f"{100 * value / total:.2f} %", f"{100 * so_far / total:.2f} %"])
-    lines = tabulated(["component", "eigenvalue", "share", "so far"], rows).splitlines()
+    lines = table(["component", "eigenvalue", "share", "so far"], rows).splitlines()
     if len(values) > MOST_EIGENVALUES:
         lines.append(f"… and {len(values) - MOST_EIGENVALUES} more")
     words = {"mdl": "least description length", "mle": "Minka's evidence", "broken_stick": "broken stick"}

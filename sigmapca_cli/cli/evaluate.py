@@ -1,6 +1,6 @@
 """`sigmapca evaluate RUN…`: metrics of finished runs, on the training data or on other data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -22,9 +22,11 @@ def evaluate(
     as_csv: bool = typer.Option(False, "--csv", help="run,metric,component,value."),
 ) -> None:
     """Evaluate each run and print a table, JSON or CSV."""
+    from sigmapca_cli.cli.tables import refuse_two_forms
     from sigmapca_cli.errors import InputError
     from sigmapca_cli.processes import distributed_env
 
+    refuse_two_forms(as_json, as_csv)
     keys = [text for text in runs if text.startswith("data.")]
     if keys and data is None:
         raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
@@ -44,33 +46,28 @@ def evaluate(
 
 def print_all(rows: dict[str, dict[str, Any]], components: bool, as_json: bool, as_csv: bool) -> None:
     """Print the metrics of all runs as a table, JSON or CSV."""
-    import json
     import textwrap
 
     import numpy as np
 
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import print_csv, print_json, table
 
     if as_json:
-        plain = {
-            run: {k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()}
-            for run, values in rows.items()
-        }
-        print(json.dumps(plain, indent=1))
+        print_json(
+            {
+                run: {
+                    k: v.tolist() if isinstance(v, (np.ndarray, np.generic)) else v for k, v in values.items()
+                }
+                for run, values in rows.items()
+            }
+        )
         return
     if as_csv:
-        from sigmapca_cli.text import csv_cell
-
-        print("run,metric,component,value")
-        for run, values in rows.items():
-            for name, value in values.items():
-                if not isinstance(value, list | str):
-                    each = enumerate(np.ravel(value), start=1) if np.ndim(value) else [("", value)]
-                    print("\n".join(f"{csv_cell(run)},{name},{i},{float(v):.17g}" for i, v in each))
+        print_csv(("run", "metric", "component", "value"), numbers(rows))
         return
     names = [n for n in dict.fromkeys(k for v in rows.values() for k in v) if is_number(rows, n)]
-    table = [[n, *(f"{float(v[n]):.6g}" if n in v else "–" for v in rows.values())] for n in names]
-    print(tabulated(["metric", *rows], table))
+    lines = [[n, *(f"{float(v[n]):.6g}" if n in v else "–" for v in rows.values())] for n in names]
+    print(table(["metric", *rows], lines))
     for run, values in rows.items():
         if components:
             print_components(run, values)
@@ -78,6 +75,17 @@ def print_all(rows: dict[str, dict[str, Any]], components: bool, as_json: bool, 
             print(f"\n{run}")
         for line in values.get("identifiability", []):
             print(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="    "))
+
+
+def numbers(rows: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str, Any, str]]:
+    """Yield run, metric, component ("" for a whole run) and value of every number."""
+    import numpy as np
+
+    for run, values in rows.items():
+        for name, value in values.items():
+            if not isinstance(value, list | str):
+                each = enumerate(np.ravel(value), start=1) if np.ndim(value) else [("", value)]
+                yield from ((run, name, i, f"{float(v):.17g}") for i, v in each)
 
 
 def label(name: str) -> str:
@@ -99,13 +107,13 @@ def print_components(run: str, values: dict[str, Any]) -> None:
     """The metrics that have one value a component."""
     import numpy as np
 
-    from sigmapca_cli.cli.opening import tabulated
+    from sigmapca_cli.cli.tables import table
 
     k = len(values["pca_sigma"])
     names = [n for n, v in values.items() if isinstance(v, np.ndarray) and v.shape == (k,)]
     print(f"\n{run}")
     print(
-        tabulated(
+        table(
             ["component", *names], [[str(i + 1), *(f"{values[n][i]:.5g}" for n in names)] for i in range(k)]
         )
     )

@@ -73,15 +73,3 @@ def short_run_name(run: Any) -> str:
     """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
     name: str = run.name
     return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"
-
-
-def tabulated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Plain text columns, the first to the left, the others to the right."""
-    lines = [list(header), *[list(row) for row in rows]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )

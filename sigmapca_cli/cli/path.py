@@ -23,15 +23,15 @@ def path(
 ) -> None:
     """Solve both halves along the path, print one line a knot, and say which knots are good."""
     import dataclasses
-    import json
 
     from sigmapca_cli.checks import choice
     from sigmapca_cli.cli.outputs import claim
+    from sigmapca_cli.cli.tables import print_json
+    from sigmapca_cli.composing import compose_job
     from sigmapca_cli.figures.save import targets
-    from sigmapca_cli.reproduce.work import composed
 
     choice("--along", along, ("lam", "a"))
-    cfg = composed(tuple(overrides or ())).cfg
+    cfg = compose_job(overrides or []).cfg
     if output:
         claim(targets(output, ("png", "pdf", "json")), reads=[cfg.data.path], force=force)
     halves, name, k = prepared(cfg)
@@ -55,7 +55,10 @@ def path(
     facts["good"] = [in_json(at) for at in paths.supported(knots, limit, k)]
     facts["sentence"] = paths.sentence(along, knots, pca, limit, k)
     facts["knots"] = [{**dataclasses.asdict(knot), "at": in_json(knot.at)} for knot in knots]
-    print(json.dumps(facts, indent=1) if as_json else facts["sentence"])
+    if as_json:
+        print_json(facts)
+    else:
+        print(facts["sentence"])
     if output:
         from sigmapca_cli.figures.path import plot_path
 

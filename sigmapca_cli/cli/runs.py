@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
 from sigmapca_cli.runs.where import number
-from sigmapca_cli.text import csv_cell, printable
+from sigmapca_cli.text import printable
 
 
 def add(app: typer.Typer) -> None:
@@ -54,18 +55,15 @@ def plain_cell(value: Any) -> Any:
 
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
     """Header and rows as text; with a width, as many columns as fit it."""
-    cells = {name: [printable(name), *(cell(row.get(name)) for row in rows)] for name in columns}
-    widths = {name: max(map(len, column)) for name, column in cells.items()}
-    shown: list[str] = []
-    for name in columns:
-        if width and len(shown) >= 5 and sum(widths[n] + 2 for n in [*shown, name]) - 2 > width:
-            break
-        shown.append(name)
-
-    def aligned(name: str, text: str) -> str:
-        return text.rjust(widths[name]) if name in NUMBERS else text.ljust(widths[name])
-
-    return ["  ".join(aligned(n, cells[n][line]) for n in shown).rstrip() for line in range(len(rows) + 1)]
+    cells = [[cell(row.get(name)) for name in columns] for row in rows]
+    shown = len(columns)
+    if width:
+        widths = [max(map(len, (name, *(line[i] for line in cells)))) + 2 for i, name in enumerate(columns)]
+        fitting = [i for i in range(shown + 1) if i <= 5 or sum(widths[:i]) - 2 <= width]
+        shown = min(shown, fitting[-1])
+    left = {i for i, name in enumerate(columns) if name not in NUMBERS}
+    header = [printable(name) for name in columns[:shown]]
+    return table(header, [line[:shown] for line in cells], left).splitlines()
 
 
 def default_columns(rows: list[dict[str, Any]]) -> list[str]:
@@ -105,14 +103,19 @@ def select(
         holds = condition(where, names)
         rows = [row for row in rows if holds(row)]
     if sort:
-        key = sort.lstrip("-")
-
-        def order(row: dict[str, Any]) -> tuple[float, str]:
-            value = number(row.get(key))
-            return (value, "") if value is not None else (float("inf"), str(row.get(key) or "~"))
-
-        rows.sort(key=order, reverse=sort.startswith("-"))
+        rows = in_order(rows, sort.lstrip("-"), falling=sort.startswith("-"))
     return rows, wanted
+
+
+def in_order(rows: list[dict[str, Any]], key: str, *, falling: bool) -> list[dict[str, Any]]:
+    """Return the rows by a column: numbers before words, and in either direction runs without the value at the end."""
+
+    def order(row: dict[str, Any]) -> tuple[bool, float, str]:
+        value = number(row[key])
+        return value is None, value or 0.0, "" if value is not None else str(row[key])
+
+    known = [row for row in rows if row.get(key) not in (None, "", []) and row[key] == row[key]]
+    return sorted(known, key=order, reverse=falling) + [row for row in rows if row not in known]
 
 
 def text_of(rows: list[dict[str, Any]], columns: list[str], given: bool, filtered: bool = False) -> str:
@@ -138,21 +141,15 @@ def runs(
     watch: bool = typer.Option(False, "--watch", help="Again every two seconds, until Ctrl-C."),
 ) -> None:
     """Print a table, JSON or CSV."""
-    import json
     import time
 
+    refuse_two_forms(as_json, as_csv)
     rows, shown = select(folder, where, sort, columns, tag or ())
     if as_json:
-        print(json.dumps(rows, default=str, indent=1))
+        print_json(rows)
         return
     if as_csv:
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([csv_cell(name) for name in shown])
-        writer.writerows(
-            [["" if row.get(n) is None else csv_cell(plain_cell(row[n])) for n in shown] for row in rows]
-        )
+        print_csv(shown, ([plain_cell(row.get(name)) for name in shown] for row in rows))
         return
     print(text_of(rows, shown, columns is not None, bool(where or tag)))
     while watch:

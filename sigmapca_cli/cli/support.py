@@ -44,15 +44,15 @@ def work(facts: dict[str, Any], k: int) -> float:
 def followed(data: tuple[str, ...], along: str) -> tuple[str, list[float]]:
     """Follow a short path on two halves of the rows; return its sentence, and the values that beat linear PCA."""
     from sigmapca_cli.cli.path import prepared
+    from sigmapca_cli.composing import compose_job
     from sigmapca_cli.errors import SigmapcaError
     from sigmapca_cli.evaluation import paths
-    from sigmapca_cli.reproduce.work import composed
     from sigmapca_cli.solvers import path as follow
     from sigmapca_cli.sources.describe import silence_warnings
 
     try:
         with silence_warnings():
-            halves, _, k = prepared(composed(data).cfg)
+            halves, _, k = prepared(compose_job(data).cfg)
             steps = follow.over_a(halves, SCALES) if along == "a" else follow.over_lam(halves, LAMS)
             knots = list(steps)
     except SigmapcaError as problem:

@@ -38,10 +38,14 @@ def snapshot(conf: Path, sweep: Path) -> Path:
 
 
 def content_hash(folder: Path, *, ours: bool = True) -> str:
-    """Return the hash of the names and contents of the YAML files below a folder; links are followed in `ours` only."""
+    """Return the hash of the names and contents of the YAML files below a folder; only in `ours` links are followed."""
     digest = hashlib.sha256()
-    found = (Path(place, name) for place, _, names in os.walk(folder, followlinks=ours) for name in names)
-    for path in sorted(path for path in found if path.suffix == ".yaml"):
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, followlinks=ours):
+        for name in () if ours else folders:
+            refuse_link(Path(place, name))
+        found += [Path(place, name) for name in files if name.endswith(".yaml")]
+    for path in sorted(found):
         content = path.read_bytes() if ours else read_bytes(path)
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:DIGITS]

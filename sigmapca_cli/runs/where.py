@@ -12,7 +12,10 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
     "=": operator.eq,
 }  # fmt: skip
-TERM = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*(\"[^\"]*\"|'[^']*'|[^\s<>=!]\S*)\s*$")
+TERM = re.compile(
+    r"""\s*([\w.]+)\s*(==|!=|<=|>=|<|>|=)\s*("[^"]*"|'[^']*'|[^\s<>=!]\S*)(?:\s+(and|or)\s+|\s*$)"""
+)
+"""NAME OPERATOR VALUE, and what leads to the next comparison; within quotes `and` and `or` are part of the value."""
 
 LISTS = ("tags",)
 """Columns that hold a list of words: a run without the list has none of them."""
@@ -28,12 +31,8 @@ def number(value: Any) -> float | None:
         return None
 
 
-def term(text: str, names: list[str]) -> Callable[[Row], bool]:
+def term(name: str, sign: str, right: str, names: list[str]) -> Callable[[Row], bool]:
     """One comparison: as numbers where both sides are, else as words; a row without the value does not match."""
-    match = TERM.match(text)
-    if not match:
-        raise InputError(f"--where: cannot read {text.strip()!r}; write NAME OPERATOR VALUE, as in 'a>2'")
-    name, sign, right = match[1], match[2], match[3].strip("\"'")
     if name not in names:
         raise InputError(f"--where: no column {name}{nearest(name, names)}; columns: {', '.join(names)}")
     compare, wanted = OPERATORS[sign], number(right)
@@ -56,7 +55,16 @@ def term(text: str, names: list[str]) -> Callable[[Row], bool]:
 
 def condition(text: str, names: list[str]) -> Callable[[Row], bool]:
     """The whole condition; `and` binds closer than `or`."""
-    alternatives = [
-        [term(part, names) for part in re.split(r"\s+and\s+", side)] for side in re.split(r"\s+or\s+", text)
-    ]
+    alternatives: list[list[Callable[[Row], bool]]] = [[]]
+    place, joined = 0, None
+    while place == 0 or joined:
+        match = TERM.match(text, place)
+        if not match:
+            rest = text[place:].strip()
+            raise InputError(f"--where: cannot read {rest!r}; write NAME OPERATOR VALUE, as in 'a>2'")
+        name, sign, right, joined = match.groups()
+        alternatives[-1].append(term(name, sign, right.strip("\"'"), names))
+        place = match.end()
+        if joined == "or":
+            alternatives.append([])
     return lambda row: any(all(t(row) for t in terms) for terms in alternatives)

@@ -1,6 +1,5 @@
 """The typed schema of the `data` group: one flat dataclass for every kind of source, its ranges checked."""
 
-import codecs
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -230,7 +229,6 @@ def _delimiter(given: str | None) -> str | None:
 
 def _check_encoding(name: str) -> None:
     try:
-        if not codecs.lookup(name)._is_text_encoding:
-            raise LookupError
+        b"".decode(name)  # of bytes to text: `hex` and its like are refused
     except (LookupError, ValueError):
         raise InputError(f"data.encoding={name}: no such encoding; try utf-8, cp1252 or utf-16") from None

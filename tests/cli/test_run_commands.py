@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from shell import run_command
 
+from sigmapca_cli.cli.runs import in_order
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.runs.where import condition
 
@@ -39,6 +40,15 @@ def test_runs_filters_sorts_and_prints_for_programs(world):
     table = list(csv.DictReader(io.StringIO(text)))
     assert len(table) == 5 and all(0 < float(row["explained_variance"]) <= 1.0001 for row in table)
     assert "did you mean seed" in world("runs", "--sort", "sed", status=2).stderr
+    assert "exclude" in world("runs", "--json", "--csv", status=2).stderr
+
+
+def test_runs_without_a_value_come_last_in_both_directions():
+    rows = [{"mcc": 0.5}, {"mcc": None}, {"mcc": 0.9}, {}, {"mcc": "auto"}, {"mcc": float("nan")}]
+    rising = [row.get("mcc") for row in in_order(rows, "mcc", falling=False)]
+    falling = [row.get("mcc") for row in in_order(rows, "mcc", falling=True)]
+    assert rising[:3] == [0.5, 0.9, "auto"] and falling[:3] == ["auto", 0.9, 0.5]
+    assert all(value is None or value != value for value in (*rising[3:], *falling[3:]))
 
 
 def test_where_is_no_program():
@@ -48,6 +58,8 @@ def test_where_is_no_program():
         ("a>=1 and model!=y", [0]),
         ("a==1 or model=='z'", [0, 2]),
         ("model==y", [1]),
+        ("model=='a and b'", []),
+        ('model!="y and x or z" and a>=1', [0, 1]),
     ]:
         holds = condition(text, ["a", "model"])
         assert [i for i, row in enumerate(rows) if holds(row)] == expected

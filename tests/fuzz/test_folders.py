@@ -22,10 +22,9 @@ from shell import run_command
 from sigmapca_cli.cli.opening import open_run
 from sigmapca_cli.cli.rerun import rerun
 from sigmapca_cli.cli.runs import table_lines
-from sigmapca_cli.cli.stored import resume
 from sigmapca_cli.cli.streams import Escaped
 from sigmapca_cli.cli.sweeps import refuse_links_in
-from sigmapca_cli.cli.targets import refuse_code
+from sigmapca_cli.cli.train import resume_run as resume
 from sigmapca_cli.errors import InputError, SigmapcaError
 from sigmapca_cli.job import job_of
 from sigmapca_cli.launchers.failures import note
@@ -214,7 +213,6 @@ def test_a_copy_of_the_configuration_is_what_its_name_says(tmp_path):
         lambda: (copy / "group" / "b.yaml").unlink(),
         lambda: (copy / "other").symlink_to(ours),
         lambda: (copy / "config.yaml").unlink() or (copy / "config.yaml").symlink_to(ours / "config.yaml"),
-        lambda: (copy / "module.py").write_text("import os\n"),
         lambda: os.mkfifo(copy / "c.yaml"),
     ):
         change()
@@ -271,39 +269,6 @@ def test_the_documented_resume_of_a_strangers_sweep_runs_no_pickle(tmp_path):
     done = run()
     assert not (tmp_path / "was-here").exists()
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and str(copy.name) in done.stderr
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hydra: {callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}}",
-        '{"hydra.callbacks.x": {"\\x5ftarget_": os.system}}',
-        "x: [{y: [{_target_: '${oc.env:HOME}'}]}]",
-        "hydra: {launcher: {_target_: hydra_plugins.hydra_joblib_launcher.joblib_launcher.os.system}}",
-        "hydra: {job_logging: {handlers: {x: {(): os.mkdir}}}}",
-        "hydra: {job_logging: {handlers: {x: {class: os.mkdir}}}}",
-    ],
-)
-def test_a_folder_of_configurations_names_no_code(tmp_path, monkeypatch, text):
-    folder = tmp_path / "theirs" / "experiment"
-    folder.mkdir(parents=True)
-    (folder / "x.yaml").write_text(text)
-    with pytest.raises(InputError, match="names code to run"):
-        refuse_code(tmp_path / "theirs")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "x.yaml").write_text(f"hydra: {{searchpath: ['file://{tmp_path}/theirs']}}")
-    with pytest.raises(InputError, match="names code to run"):
-        refuse_code(tmp_path / "mine")
-    allowed = ("joblib.load", "os.system", "${oc.env:HOME}", "os.mkdir")
-    monkeypatch.setenv("SIGMAPCA_ALLOW_TARGETS", ",".join(allowed))
-    if "hydra_plugins" not in text:
-        refuse_code(tmp_path / "theirs")
-
-
-def test_launchers_of_installed_plugins_may_be_named(tmp_path):
-    target = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
-    (tmp_path / "x.yaml").write_text(f"hydra: {{launcher: {{_target_: {target}}}}}\na: 3\n")
-    refuse_code(tmp_path)
 
 
 # What a stored configuration may say.
