@@ -79,7 +79,7 @@ def test_fail_fast_stops_at_the_first_failure(sigmapca, tmp_path, small):
 def test_a_sweep_that_is_refused_leaves_no_folder(sigmapca, tmp_path, small, arguments, words):
     result = sigmapca("train", "-m", *small, *arguments, SLURM_CONF="/nowhere")
     assert result.returncode == 2 and words in result.stderr and len(result.stderr.splitlines()) == 1
-    assert not list((tmp_path / "outputs" / "sweeps").iterdir())
+    assert not list(tmp_path.glob("outputs/sweeps/*"))
 
 
 def test_a_plus_in_front_of_a_key_changes_nothing(sigmapca, tmp_path, small):
@@ -87,7 +87,7 @@ def test_a_plus_in_front_of_a_key_changes_nothing(sigmapca, tmp_path, small):
     assert sigmapca(*command, "++threads=1").returncode == 0
     (sweep,) = (tmp_path / "elsewhere" / "sweeps").iterdir()
     assert not (tmp_path / "outputs").exists() and len(outcomes(sweep)) == 2
-    again = sigmapca(*command, "++if_exists=fail", "+device=cpu")
+    again = sigmapca(*command, "++if_exists=fail", "++device=cpu")
     assert again.returncode == 2 and again.stderr.count("if_exists=fail") == 2
     assert list((tmp_path / "elsewhere" / "sweeps").iterdir()) == [sweep]
 
