@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import nearest_orthonormal
 
 
 @dataclass
@@ -26,8 +27,7 @@ def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
     """Return the rotation R (k, k) for which P R is nearest to filters W (p, k) of before; None without such."""
     if W is None or W.shape != P.shape:
         return None
-    U, _, Vt = np.linalg.svd(P.T @ W)
-    return np.asarray(U @ Vt)
+    return nearest_orthonormal(P.T @ W)
 
 
 def newton(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
@@ -103,8 +103,8 @@ def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found
     learned = trainer.state.get("a")
     a = np.full(k, float(model.a)) if learned is None else as_numpy(learned).astype(np.float64)
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
-    U, _, Vt = np.linalg.svd(as_numpy(trainer.state["W"]).astype(np.float64), full_matrices=False)
-    return Found(U @ Vt, model.max_iter, converged, a)
+    W = nearest_orthonormal(as_numpy(trainer.state["W"]).astype(np.float64))
+    return Found(W, model.max_iter, converged, a)
 
 
 @contextlib.contextmanager

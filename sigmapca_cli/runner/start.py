@@ -6,13 +6,8 @@ import numpy as np
 
 from sigmapca_cli.config import Config
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.sources.base import Source
-
-
-def orthogonal(p: int, k: int, seed: int) -> np.ndarray:
-    """Return uniformly random orthonormal columns, (p, k) float64: Q of a Gaussian matrix, signed by R's diagonal."""
-    q, r = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((p, k)))
-    return q * np.sign(np.diag(r))
 
 
 def from_file(name: str, p: int, k: int) -> np.ndarray:
@@ -43,7 +38,7 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
         return answer_of_moments(cfg, source)
     if cfg.init == "pca":
         return source.leading_axes(cfg.k).up_to(cfg.k)
-    return orthogonal(source.p, cfg.k, cfg.seed)
+    return random_orthonormal(source.p, cfg.k, cfg.seed)
 
 
 def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:

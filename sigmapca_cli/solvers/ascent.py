@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.linalg.rotations import disjoint_pairs
 from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers import contrast, steps
 from sigmapca_cli.solvers.fourth import Fourth, Point
@@ -130,26 +131,13 @@ def system(view: View, point: Point, lam: float) -> System:
     return System(S, D, lambda theta: J @ theta, J)
 
 
-def rounds(k: int) -> list[tuple[Array, Array]]:
-    """Return all pairs i < j, ordered in k − 1 rounds (k for odd k) of disjoint pairs: a round-robin schedule."""
-    size = k + k % 2
-    ring, found = list(range(1, size)), []
-    for _ in range(size - 1):
-        seats = [0, *ring]
-        met = [sorted(pair) for pair in zip(seats[: size // 2], seats[: size // 2 - 1 : -1], strict=True)]
-        i, j = np.array([pair for pair in met if pair[1] < k], dtype=np.intp).reshape(-1, 2).T
-        found.append((i, j))
-        ring = ring[1:] + ring[:1]
-    return found
-
-
 def sweep(view: Fourth, R: Array, lam: float) -> tuple[Array, float]:
     """Return R after every pair has been rotated to its maximum of F, and the largest angle, radians.
 
     Disjoint pairs do not act on each other in F, so the pairs of a round are rotated at once and F does not decrease.
     """
     R, widest = R.copy(), 0.0
-    for i, j in rounds(len(R)):
+    for i, j in disjoint_pairs(len(R)):
         theta = contrast.best_angles(view, R, i, j, lam)
         c, s, P, Q = np.cos(theta), np.sin(theta), R[:, i], R[:, j]
         R[:, i], R[:, j] = c * P + s * Q, c * Q - s * P

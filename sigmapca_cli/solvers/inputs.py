@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.methods.config import SCALED
 from sigmapca_cli.solvers.parallel import count, mean_of, means
 from sigmapca_cli.sources.statistics import rank_of
@@ -64,8 +65,7 @@ def checked_start(start: Array | None, k: int) -> Array:
     start = np.asarray(start, np.float64)
     if start.shape != (k, k) or np.abs(start.T @ start - np.eye(k)).max() > 1e-4:
         raise InputError(f"start must be an orthogonal matrix of shape ({k}, {k})")
-    U, _, Vt = np.linalg.svd(start)
-    return U @ Vt
+    return nearest_orthonormal(start)
 
 
 def in_order(R: Array, C: Array) -> tuple[Array, Array]:

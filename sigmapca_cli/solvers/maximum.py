@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.shares import agreed, sharing
 from sigmapca_cli.solvers import ascent, influence
 from sigmapca_cli.solvers.ascent import End, Step, View
@@ -180,12 +181,6 @@ def centred_and_scaled(Y: Array) -> tuple[Array, float]:
     return (rows / size).astype(rows.dtype), size
 
 
-def random_rotation(k: int, seed: int) -> Array:
-    """Return a uniformly random orthogonal matrix (k, k)."""
-    Q, T = np.linalg.qr(np.random.default_rng((seed, 0x57A27)).standard_normal((k, k)))
-    return np.asarray(Q * np.sign(np.diag(T)))
-
-
 def climbs(
     view: View, R: Array, lam: float, tol: float, max_iter: int, starts: int
 ) -> tuple[list[Climb], Climb]:
@@ -193,7 +188,7 @@ def climbs(
     ends = []
     for number in range(starts):
         own: list[Step] = []
-        begin = R if number == 0 else random_rotation(len(R), number)
+        begin = R if number == 0 else random_orthonormal(len(R), len(R), number)
         ends.append((*ascent.climb(view, begin, lam, tol, max_iter, own), own))
     return ends, max(ends, key=lambda found: found[2][-1][2] if found[2] else -np.inf)
 

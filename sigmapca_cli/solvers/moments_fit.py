@@ -6,8 +6,9 @@ import logging
 
 import numpy as np
 
+from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.methods.solution import Solution, finalise
-from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise, random_rotation
+from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise
 from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.path import chosen_lam
 from sigmapca_cli.solvers.projected import Facts, nearest_rotation, project
@@ -94,7 +95,7 @@ def first_rotation(P: Array, start: Array | None, seed: int | None) -> Array | N
     """Return the rotation nearest to filters `start` in the span of P (p, k), else a random one, else None."""
     if start is not None:
         return nearest_rotation(P, start)
-    return None if seed is None else random_rotation(P.shape[1], seed)
+    return None if seed is None else random_orthonormal(P.shape[1], P.shape[1], seed)
 
 
 def facts(result: Maximum) -> Facts:

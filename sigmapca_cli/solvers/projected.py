@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
 from sigmapca_cli.shares import agreed, own, own_of
 from sigmapca_cli.solvers.clip import clipped
@@ -105,8 +106,7 @@ def newton_fit(
 def nearest_rotation(P: Array, W: Array) -> Array:
     """Return the orthogonal R (k, k) for which P·R is nearest to the filters W (p, k), each scaled to unit norm."""
     W = W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(np.float64).tiny)
-    U, _, Vt = np.linalg.svd(P.T @ W)
-    return U @ Vt
+    return nearest_orthonormal(P.T @ W)
 
 
 def lica_fit(

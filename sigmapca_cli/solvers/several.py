@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.solvers import merit
-from sigmapca_cli.solvers.maximum import SAME, matches, maximise, random_rotation
+from sigmapca_cli.solvers.maximum import SAME, matches, maximise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
 from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.parallel import threads as on_threads
@@ -113,7 +114,7 @@ def rotations(
         if starts > 3 and (settings.get("nonlinearity"), settings.get("a")) != ("scaled_tanh", ANCHOR):
             found.append(("a=10", solve(Y, a=ANCHOR, start=found[1][1], threads=threads).R))
     k = Y.shape[1]
-    found += [(f"random {i}", random_rotation(k, i)) for i in range(1, starts + 1 - len(found))]
+    found += [(f"random {i}", random_orthonormal(k, k, i)) for i in range(1, starts + 1 - len(found))]
     return found
 
 

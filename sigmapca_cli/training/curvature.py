@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.linalg.rotations import disjoint_pairs
+
 Array = np.ndarray
 
 STEP = 0.02
@@ -36,20 +38,6 @@ class Curvatures:
     moves: Array
     share: Array
     lean: Array
-
-
-def rounds(k: int) -> list[tuple[Array, Array]]:
-    """Return every pair of k components once, in k − 1 (k for odd k) sets of disjoint pairs: a round-robin schedule."""
-    players = list(range(k)) + ([-1] if k % 2 else [])
-    found = []
-    for _ in range(len(players) - 1):
-        half = len(players) // 2
-        pairs = [
-            (a, b) for a, b in zip(players[:half], players[: half - 1 : -1], strict=True) if min(a, b) >= 0
-        ]
-        found.append((np.array([min(p) for p in pairs], int), np.array([max(p) for p in pairs], int)))
-        players = [players[0], players[-1], *players[1:-1]]
-    return [pair for pair in found if len(pair[0])] if k > 1 else []
 
 
 def turned(A: Array, i: Array, j: Array, angle: float) -> Array:
@@ -83,7 +71,8 @@ def curvatures_at(
     scale = 2 * along[:, None] * sigma
     base = field(A)
     blocks, residuals, moves = [], [], []
-    for i, j in rounds(k):
+    rounds = disjoint_pairs(k)
+    for i, j in rounds[:1] + rounds[:0:-1]:  # stored runs list their pairs in this order
         up, down = turned(A, i, j, STEP), turned(A, i, j, -STEP)
         turn = (turned(field(up), i, j, -STEP) - turned(field(down), i, j, STEP)) / (2 * STEP)
         lean = np.zeros_like(turn)

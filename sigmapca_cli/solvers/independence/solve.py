@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sigmapca_cli.errors import InputError
+from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.descent import End, Step, descend
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.inputs import checked_start, in_order
-from sigmapca_cli.solvers.maximum import SAME, matches, random_rotation
+from sigmapca_cli.solvers.maximum import SAME, matches
 from sigmapca_cli.solvers.parallel import threads as on_threads
 
 Array = np.ndarray
@@ -160,7 +161,7 @@ def _first_stage(
     contrast = Contrast(first, tau, spectra)
     ends = []
     for number in range(starts):
-        begin = R if number == 0 else random_rotation(len(R), number)
+        begin = R if number == 0 else random_orthonormal(len(R), len(R), number)
         own: list[Step] = []
         ends.append(descend(contrast, first, begin, rough, max_iter // 2, own, check=starts > 1))
         history += own if number == 0 else []
