@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.shares import sharing
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.independence.solve import STARTS, SUPPORT, Independence, solve
+from sigmapca_cli.solvers.independence.solve import STARTS, SUPPORTING, Independence, solve
 from sigmapca_cli.solvers.maximum import matches
 from sigmapca_cli.solvers.parallel import threads as on_threads
 
@@ -100,7 +100,7 @@ def solve_at_chosen_tau(
 
 def halves_gain(Y: Array, threads: int | None) -> float:
     """Return how much better the answers of random halves agree at τ = 1 than at .1: the mean over SPLITS pairs."""
-    half = min(len(Y) // 2, SUPPORT)
+    half = min(len(Y) // 2, SUPPORTING[2])
     if half <= 2 * Y.shape[1]:
         return 0.0
     gains = []

@@ -32,6 +32,8 @@ K1 = 36 / (8 * np.sqrt(3) - 9)
 """k₁: weight of the odd function, which sees skewness."""
 K2 = 24 / (16 * np.sqrt(3) - 27)
 """k₂: weight of the even function, which sees tails."""
+FLOOR = 0.05
+"""Least curvature of a pair in a step of all pairs at once, so that Gaussian pairs take no large steps."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,19 @@ class Point:
         """∂C/∂θ_ij = G_ji − G_ij on pairs i < j, (k(k−1)/2,)."""
         G = self.slopes
         return pack(G.T - G)
+
+    @property
+    def scale(self) -> Array:
+        """∂²C/∂θ_ij² of independent components, without its sign and at least FLOOR, on pairs i < j.
+
+        (σ_i²/σ_j²)(1 + τ(E[ψz] − E[ψ′])_j) + (σ_j²/σ_i²)(1 + τ(E[ψz] − E[ψ′])_i) − 2. It needs no more sums over rows.
+        """
+        prime = 2 * K2 * self.beta * (np.diag(self.V) - self.beta - np.sqrt(0.5))
+        prime -= 2 * K1 * self.alpha * (2 * self.alpha + np.diag(self.U))
+        power, variance = np.einsum("fii->fi", self.S), np.diag(self.C)
+        N = (power[:, :, None] / power[:, None, :]).mean(0) - 1
+        N += self.tau * (variance[:, None] / variance) * (np.diag(self.weighted) - prime)
+        return np.maximum(np.abs(pack(N + N.T)), FLOOR)
 
     def psi(self, z: Array) -> Array:
         """Return ψ(z) of the components, (m, k)."""

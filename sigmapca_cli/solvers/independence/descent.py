@@ -1,9 +1,13 @@
-"""Minimise C_τ over rotations: Newton steps by conjugate gradients, then quasi-Newton steps with one Hessian.
+"""Minimise C_τ over rotations: steps of all pairs at once, Newton's by conjugate gradients, then with one kept Hessian.
 
-The variables are D^½θ, D the absolute curvature of every pair, in which the Hessian of independent components is near
-the identity, so that a step takes one or two products. Where the Hessian has a direction of negative curvature the step
-goes along it (Steihaug 1983). Once steps are small, one Hessian is kept and corrected by the change of the gradient
-(L-BFGS; Nocedal & Wright 2006, 7.1 and 7.2), as Picard corrects its pairwise one (Ablin, Cardoso & Gramfort 2018).
+Far from the answer every pair takes the step of independent components that do not act on each other; it needs no more
+sums over rows than the gradient, and leads away from a pair of negative curvature.
+
+Then the variables are D^½θ, D the absolute curvature of every pair, in which the Hessian of independent components is
+near the identity, so that a step takes one or two products. Where the Hessian has a direction of negative curvature,
+the step goes along it (Steihaug 1983). Once steps are small, one Hessian is kept and corrected by the change of the
+gradient (L-BFGS; Nocedal & Wright 2006, 7.1 and 7.2), as Picard corrects its pairwise one (Ablin, Cardoso & Gramfort
+2018).
 """
 
 from __future__ import annotations
@@ -25,6 +29,10 @@ LARGEST_ANGLE = 0.5
 """Largest angle of a step, radians."""
 ESCAPE_ANGLE = 0.3
 """Angle of a step along a direction of negative curvature, radians."""
+PAIRWISE_TO = 0.1
+"""Angle still to go at which steps of all pairs at once end, radians."""
+LEAST_SHARE = 0.2
+"""They also end when less than this part of a step lowers C_τ enough."""
 KEPT_BELOW = 0.05
 """Angle still to go below which one Hessian is kept."""
 PRODUCTS = 40
@@ -133,7 +141,7 @@ def descend(
 
     contrast: C_τ on the rows. support: rows of the Hessian's third moments. check: leave a saddle at the end.
     """
-    point = contrast.at(R)
+    point = pairwise(contrast, contrast.at(R), limit, history)
     kept = Kept(Curvature(point, support), [])
     escapes, fresh = ESCAPES if check else 0, True
     while True:
@@ -163,6 +171,20 @@ def descend(
             continue
         kept.remember(limited(theta, LARGEST_ANGLE), there.gradient - gradient)
         point, fresh = there, False
+
+
+def pairwise(contrast: Contrast, point: Point, limit: int, history: list[Step]) -> Point:
+    """Return the point after steps −gradient/|curvature| of all pairs at once, while nearly whole steps lower C_τ."""
+    share = 1.0
+    while share > LEAST_SHARE and len(history) < limit:
+        theta = np.clip(-point.gradient / point.scale, -LARGEST_ANGLE, LARGEST_ANGLE)
+        going = float(np.abs(theta).max())
+        if going <= PAIRWISE_TO:
+            break
+        history.append((len(history), contrast.rows.n, point.value, going))
+        there, share = search(contrast, point, theta)
+        point = there or point
+    return point
 
 
 def search(contrast: Contrast, point: Point, theta: Array) -> tuple[Point | None, float]:

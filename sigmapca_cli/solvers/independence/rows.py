@@ -71,6 +71,10 @@ class Rows:
             return self
         return Rows._measured(np.ascontiguousarray(spaced(self.held, count, place(self.held))), self.k)
 
+    def subset_or_all(self, count: int) -> Rows:
+        """Return a subset if it has less than half of the rows; these rows otherwise."""
+        return self.subset(count) if 2 * count < self.n else self
+
     @property
     def effective(self) -> float:
         """Number of rows of equal weight that would give means of the same error: (Σw)²/Σw², of all ranks."""

@@ -23,8 +23,12 @@ from sigmapca_cli.solvers.parallel import threads as on_threads
 
 Array = np.ndarray
 
-SUPPORT = 25_000
-"""Number of rows of the first stage, and of the third moments in the Hessian."""
+STARTING = (50, 2_000, 10_000)
+"""Number of rows of the starts: for each component, at least, and at most."""
+SUPPORTING = (400, 10_000, 25_000)
+"""The same of the second stage, and of the third moments in the Hessian."""
+ROUGH = 1e-3
+"""Angle still to go at which the stages before the last end, radians."""
 STARTS = 2
 """Number of starts: from PCA alone 13 of 900 solutions of five planted sources were not the lowest, 12 of them for lack
 of one random start."""
@@ -113,7 +117,7 @@ def solve(
     start : ndarray of shape (k, k), optional
         Orthogonal rotation to start from; the identity (the PCA solution) unless given.
     starts : int
-        Number of starts; those after the first are fixed random rotations, on the first stage's rows.
+        Number of starts; those after the first are fixed random rotations. They are compared on a part of the rows.
     tol : float
         Bound of the angle still to go, in radians.
     max_iter : int
@@ -136,39 +140,35 @@ def solve(
     with on_threads(threads):
         rows = Rows.of(Y, weights)
         R = checked_start(start, rows.k)
-        first = rows.subset(SUPPORT) if rows.n > 2 * SUPPORT else rows
+        few, some = (rows.subset_or_all(rows_for(rows.k, bounds)) for bounds in (STARTING, SUPPORTING))
         history: list[Step] = []
-        R, minima, nearest = _first_stage(first, rows, R, tau, spectra, starts, tol, max_iter, history)
-        end = descend(Contrast(rows, tau, spectra), first, R, tol, max_iter, history, check=True)
+        R, minima, nearest = _from_starts(Contrast(few, tau, spectra), R, starts, max_iter, history)
+        if few is not some is not rows:
+            R = descend(Contrast(some, tau, spectra), some, R, ROUGH, max_iter, history, check=False).point.R
+        end = descend(Contrast(rows, tau, spectra), some, agreed(R), tol, max_iter, history, check=True)
         return _result(rows, end, history, starts, minima, nearest)
 
 
-def _first_stage(
-    first: Rows,
-    rows: Rows,
-    R: Array,
-    tau: float,
-    spectra: Array | None,
-    starts: int,
-    tol: float,
-    max_iter: int,
-    history: list[Step],
+def rows_for(k: int, bounds: tuple[int, int, int]) -> int:
+    """Return the number of rows of a stage: so many for each component, between two bounds."""
+    each, fewest, most = bounds
+    return int(np.clip(each * k, fewest, most))
+
+
+def _from_starts(
+    contrast: Contrast, R: Array, starts: int, max_iter: int, history: list[Step]
 ) -> tuple[Array, int, float]:
-    """Return the best rotation on the first rows from several starts, how many minima there are, and the nearest."""
-    if starts == 1 and first is rows:
-        return R, 1, 1.0
-    rough = tol if first is rows else max(tol, 0.1 / np.sqrt(first.n))
-    contrast = Contrast(first, tau, spectra)
+    """Return the best rotation of several starts, how many minima they ended in, and how near the nearest other is."""
     ends = []
     for number in range(starts):
         begin = R if number == 0 else random_orthonormal(len(R), len(R), number)
         own: list[Step] = []
-        ends.append(descend(contrast, first, begin, rough, max_iter // 2, own, check=starts > 1))
+        ends.append(descend(contrast, contrast.rows, begin, ROUGH, max_iter, own, check=False))
         history += own if number == 0 else []
     distinct = _distinct(ends)
-    best = _most_independent(first, distinct)
+    best = _most_independent(contrast.rows, distinct)
     others = [float(matches(best.point.R, end.point.R).mean()) for end in distinct if end is not best]
-    return agreed(best.point.R), len(distinct), max(others, default=1.0)
+    return best.point.R, len(distinct), max(others, default=1.0)
 
 
 def _distinct(ends: list[End]) -> list[End]:

@@ -11,7 +11,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.independence.solve import SUPPORT, solve
+from sigmapca_cli.solvers.independence.solve import STARTING, SUPPORTING, solve
 
 
 def mixed(n, k, seed=0, equal=False):
@@ -95,17 +95,17 @@ def test_many_sources_of_all_kinds_are_found_from_pca(k):
 
 
 def test_the_answer_on_many_rows_ends_on_all_of_them():
-    X, E = mixed(3 * SUPPORT, 6)
+    X, E = mixed(3 * SUPPORTING[1], 6)
     Y, P = projected(X, 6)
     found = solve(Y.astype(np.float32))
-    assert found.history[0][1] == SUPPORT and found.history[-1][1] == len(Y)
+    assert found.history[0][1] == STARTING[1] and found.history[-1][1] == len(Y)
     assert found.converged and found.angle <= 1e-6
     assert np.abs(Contrast(Rows.of(Y), 1.0).at(found.R).gradient).max() < 1e-5
     assert matched(P @ found.R, E) > 0.9995
 
 
 def test_threads_do_not_change_a_bit():
-    X, _ = mixed(3 * SUPPORT, 6)
+    X, _ = mixed(3 * SUPPORTING[1], 6)
     one, two = (solve(projected(X, 6)[0], threads=count) for count in (1, 2))
     np.testing.assert_array_equal(one.R, two.R)
 
