@@ -45,21 +45,26 @@ class OptimizerConfig:
 
 @dataclass
 class SolverConfig:
-    """Which way the solution is found: stochastic training, Newton steps on the rotation group, or fourth moments."""
+    """Which way the solution is found: stochastic training, Newton steps, fourth moments, or independence itself."""
 
     name: str = "stochastic"
     tol: float = 1e-5
     max_iterations: int = 200
     polish: bool = False
     lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
-    starts: int = 1  # newton, moments: number of starts; the solution with the largest J or F is kept
-    clip: float | None = None  # newton, moments: rows are clipped at this quantile of their norms
+    tau: Any = "auto"  # independence: weight of the negentropies beside the variances, or auto
+    starts: int = 1  # newton, moments, independence: number of starts; the best solution is kept
+    clip: float | None = (
+        None  # newton, moments, independence: rows are clipped at this quantile of their norms
+    )
 
     def __post_init__(self) -> None:
-        choice("solver.name", self.name, ("stochastic", "newton", "moments"))
+        choice("solver.name", self.name, ("stochastic", "newton", "moments", "independence"))
         self.lam = scale(self.lam, "solver.lam")
         if self.lam == math.inf:
             raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
+        if self.tau != "auto":
+            in_range("solver.tau", self.tau, 0)
         in_range("solver.starts", self.starts, 1, 10_000)
         in_range("solver.clip", self.clip, 0.5, 1)
         in_range("solver.tol", self.tol, 0, open_low=True)
@@ -87,7 +92,7 @@ TRACKERS = ("tensorboard", "mlflow", "wandb")
 LONGEST_TAG = 64
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "init": ("pca", "orthogonal", "moments", "file"),
+    "init": ("pca", "orthogonal", "moments", "independence", "file"),
     "dtype": ("float32", "float64"),
     "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
@@ -110,7 +115,7 @@ class Config:
     batch_size: int = 128
     shuffle_buffer: int | None = None  # rows that an epoch is shuffled through; default: all of them
     lr: float = 0.01  # learning rate
-    init: str = "pca"  # pca, orthogonal, moments (the answer of solver=moments), or file
+    init: str = "pca"  # pca, orthogonal, moments or independence (the answer of that solver), or file
     init_file: str | None = None  # with init=file: a run, or a (p, k) .npy
     dtype: str = "float32"
     precision: str = "highest"  # of a GPU's float32 products: highest, high (TF32) or medium (bfloat16)

@@ -36,6 +36,7 @@ YOUNGER: dict[str, Any] = {
     "model.ppca_encoder": "unit",
     "ordering.sweep": 0,
     "solver.lam": 0.1,
+    "solver.tau": "auto",
     "solver.starts": 1,
     "solver.clip": None,
     **{f"data.{key}": value for key, value in YOUNGER_DATA.items()},

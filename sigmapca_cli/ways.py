@@ -16,6 +16,7 @@ class Way(Enum):
     DIRECT = "direct"
     NEWTON = "newton"
     MOMENTS = "moments"
+    INDEPENDENCE = "independence"
     STEPS = "stochastic"
 
     @property

@@ -36,8 +36,8 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
 
     The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
     a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
-    curvature of F (`fourth`). Raise InputError if the curvature of the loss is not known here, or if the run has a
-    second rotation; the message names another command.
+    curvature of F (`fourth`), one with solver=independence by the errors of C (`independence`). Raise InputError if the
+    curvature of the loss is not known here, or if the run has a second rotation; the message names another command.
     """
     model = run.config.get("model", {})
     if problem := refusal(run, model):
@@ -76,6 +76,10 @@ def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
         from sigmapca_cli.evaluation.fourth import certify_fourth
 
         return certify_fourth(Y, float(run.evaluation["lam"]), level)
+    if way_stored(run.config) is Way.INDEPENDENCE:
+        from sigmapca_cli.evaluation.independence import certify_independence
+
+        return certify_independence(Y, float(run.evaluation["tau"]), level)
     setting = run.config.get("nonlinearity", {})
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None
@@ -99,7 +103,7 @@ def refusal(run: Any, model: Any) -> str | None:
     if is_linear(model):
         return None
     config, way = run.config, way_stored(run.config)
-    if way is Way.MOMENTS:
+    if way in (Way.MOMENTS, Way.INDEPENDENCE):
         return None
     if model.get("objective") != "main":
         return f"there is no certificate for model={name}, only for the main loss: {ELSEWHERE}"

@@ -89,6 +89,10 @@ class Certificate:
         Judged by variances alone, as linear PCA is.
     lam : float or None
         λ of F, where H is the curvature of an answer of solver=moments and not of the main loss.
+    tau : float or None
+        τ of C, where H is the curvature of an answer of solver=independence.
+    dependent : tuple of (int, int)
+        Pairs of such an answer that depend on each other, the most dependent first; numbered from 0.
     mixed : ndarray of bool, of shape (k, k), or None
         Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
     cut : ndarray of bool, of shape (k,), or None
@@ -111,6 +115,8 @@ class Certificate:
     level: float
     linear: bool = False
     lam: float | None = None
+    tau: float | None = None
+    dependent: tuple[tuple[int, int], ...] = ()
     mixed: NDArray[Any] | None = None
     cut: NDArray[Any] | None = None
 

@@ -51,6 +51,7 @@ def start_of(config: Any) -> str:
     if config.get("model", {}).get("kind") == "direct" or config.get("solver", {}).get("name") in (
         "newton",
         "moments",
+        "independence",
     ):
         return "these runs use no random numbers, so every seed gives the same result"
     if config.get("init") == "pca":

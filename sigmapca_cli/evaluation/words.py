@@ -39,6 +39,8 @@ def explain(certificate: Certificate) -> list[str]:
             lines.append(_group(certificate, group))
     if certificate.cut is not None and certificate.cut.any():
         lines.append(_cut(certificate))
+    if certificate.dependent:
+        lines.append(_dependent(certificate))
     return lines
 
 
@@ -64,6 +66,18 @@ def _cut(certificate: Certificate) -> str:
         f"{many} the same variance as directions that k={len(certificate.cut)} leaves out: chance decides which of "
         "them are found; choose a k after which the variance drops (sigmapca data FILE --components)"
     )
+
+
+def _dependent(certificate: Certificate) -> str:
+    """Return a sentence on the pairs of components that are not independent."""
+    pairs = certificate.dependent
+    some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:PAIRS_SAID])
+    if len(pairs) == 1:
+        those = f"components {some} depend on each other: their axes are"
+    else:
+        more = ", …" if len(pairs) > PAIRS_SAID else ""
+        those = f"{len(pairs)} pairs of components depend on each other ({some}{more}): their axes are"
+    return f"{those} those of a stationary point, not of independent sources"
 
 
 def groups(verdict: NDArray[Any]) -> list[list[int]]:
@@ -145,6 +159,8 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
         if i < j and certificate.verdict[i, j] == ARBITRARY
     )
     kurtosis = certificate.kurtosis[group]
+    if certificate.tau is not None:
+        return True, "have shapes that these rows do not tell from a Gaussian one"
     if gap > certificate.threshold:
         by = "this a identifies" if certificate.lam is None else "F identifies"
         return False, f"have shapes that {by} only weakly ({_kurtosis(kurtosis)})"

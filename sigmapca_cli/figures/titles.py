@@ -18,12 +18,15 @@ def run_title(run: Any, seed: bool = True) -> str:
 
 
 def knob(run: Any) -> str:
-    """Return "a = 4", "λ = 0.1" of solver=moments, or "" for a method that has neither."""
+    """Return "a = 4", "λ = 0.1" of solver=moments, "τ = 1" of solver=independence, or "" for a method that has none."""
     config, attrs = getattr(run, "config", None) or {}, run.attrs
     model, solver = config.get("model", {}), config.get("solver", {}).get("name")
     if solver == "moments":
         lam = (run.evaluation or {}).get("lam", config.get("solver", {}).get("lam"))
         return f"λ = {short(lam)}" if lam is not None else ""
+    if solver == "independence":
+        tau = (run.evaluation or {}).get("tau")
+        return f"τ = {short(tau)}" if tau is not None else ""
     linear = model.get("family") == "linear_pca" or model.get("kind") == "direct"
     a = attrs.get("a")
     return "" if linear or a in (None, "") else f"a = {short(a)}"

@@ -23,6 +23,20 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
     return f"{shortened(folder)}\n  {'  '.join(parts)}"
 
 
+def independence_words(facts: dict[str, Any]) -> str:
+    """Return a sentence on whether the components of solver=independence are independent; "" of another way."""
+    if "dependent_pairs" not in facts:
+        return ""
+    pairs, tau = np.asarray(facts["dependent_pairs"]), f"tau {facts['tau']:g}"
+    if not len(pairs):
+        return f"{tau}: the components are independent as far as {facts['tested_rows']:,} rows tell"
+    some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:3])
+    those = "1 pair of components depends" if len(pairs) == 1 else f"{len(pairs)} pairs of components depend"
+    return (
+        f"{tau}: {those} on each other ({some}{', …' * (len(pairs) > 3)}), so they are no independent sources"
+    )
+
+
 def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
     """Return how many pairs of components these rows do not fix; 0 for a method that finds a subspace only."""
     row = CATALOGUE.get(cfg.model.name)
@@ -37,7 +51,7 @@ def unconverged(cfg: Config, way: Way, facts: dict[str, Any]) -> str:
             f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
         )
-    if way is Way.MOMENTS:
+    if way in (Way.MOMENTS, Way.INDEPENDENCE):
         return (
             f"not converged: {facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}; "
             f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try init=orthogonal or another k"

@@ -65,6 +65,9 @@ SOLVERS = {
         solved.solve_newton,
     ),
     Way.MOMENTS: Solver((*SOLVER, "solver.lam"), solved.refusal_of_moments, solved.solve_moments),
+    Way.INDEPENDENCE: Solver(
+        (*SOLVER, "solver.tau", "solver.lam"), solved.refusal_of_independence, solved.solve_independence
+    ),
 }
 """Every way but training by steps; to add a solver is to add its word to `ways.Way` and its row here."""
 
@@ -72,7 +75,13 @@ STEPS = (
     *("a", "nonlinearity", "sigma", "constraint", "ordering", "regularisers", "optimizer", "checkpoint"),
     *("epochs", "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype"),
     *("precision", "log_every", "log_format", "keep", "rescale", "tol", "stop"),
-    *("solver.name", "solver.lam", "solver.starts", "solver.clip"),  # of init=moments
+    *(
+        "solver.name",
+        "solver.lam",
+        "solver.tau",
+        "solver.starts",
+        "solver.clip",
+    ),  # of init=moments, independence
 )
 """Keys and groups that training by steps reads besides EVERY_WAY."""
 

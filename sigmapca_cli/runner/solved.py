@@ -10,6 +10,7 @@ from sigmapca_cli.methods.config import SCALED, refuse_unused
 from sigmapca_cli.methods.direct import DirectMethod
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner.start import start_of_solver
+from sigmapca_cli.solvers.independence.fit import independence_fit
 from sigmapca_cli.solvers.moments_fit import moments_fit
 from sigmapca_cli.solvers.projected import lica_fit, newton_fit
 from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
@@ -57,7 +58,7 @@ def refusal_of_newton(cfg: Config) -> str | None:
     """Return why Newton's steps cannot take a resolved configuration, or None if they can."""
     if problem := refusal_of_solver(cfg, "newton", "solves the main loss"):
         return problem
-    if cfg.init in ("file", "moments") and cfg.model.family == "linear_ica":
+    if cfg.init in ("file", "moments", "independence") and cfg.model.family == "linear_ica":
         return (
             f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
         )
@@ -99,15 +100,26 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
 
 def refusal_of_moments(cfg: Config) -> str | None:
     """Return why the solver of fourth moments cannot take a resolved configuration, or None if it can."""
-    if problem := refusal_of_solver(cfg, "moments", "finds the axes of nonlinear PCA"):
+    return refusal_without_a(cfg)
+
+
+def refusal_of_independence(cfg: Config) -> str | None:
+    """Return why solver=independence cannot take a resolved configuration, or None if it can."""
+    return refusal_without_a(cfg)
+
+
+def refusal_without_a(cfg: Config) -> str | None:
+    """Return why a solver whose function has no nonlinearity cannot take a resolved configuration, or None."""
+    solver = cfg.solver.name
+    if problem := refusal_of_solver(cfg, solver, "finds the axes of nonlinear PCA, or of linear ICA"):
         return problem
-    if cfg.init == "file" and cfg.model.family == "linear_ica":
-        return "solver=moments starts linear ICA from linear PCA; drop init=file, or use solver=stochastic"
+    if cfg.init in ("file", "moments", "independence") and cfg.model.family == "linear_ica":
+        return f"solver={solver} starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
     if cfg.solver.polish:
-        return "solver=moments has no polish; drop solver.polish, or use solver=newton init=moments"
+        return f"solver={solver} has no polish; drop solver.polish, or use solver=newton init={solver}"
     h = cfg.nonlinearity
     if cfg.model.family != "linear_ica" and (h.name, h.derivative) != ("scaled_tanh", "true"):
-        return f"solver=moments uses no nonlinearity; leave nonlinearity={h.name} out, or use solver=newton"
+        return f"solver={solver} uses no nonlinearity; leave nonlinearity={h.name} out, or use solver=newton"
     return None
 
 
@@ -123,6 +135,27 @@ def solve_moments(cfg: Config, source: Source) -> tuple[Solution, Facts]:
         cfg.solver.lam,
         whiten=cfg.model.family == "linear_ica",
         start=start_of_solver(cfg, source) if cfg.init == "file" else None,
+        seed=cfg.seed if cfg.init == "orthogonal" else None,
+        starts=cfg.solver.starts,
+        tol=cfg.solver.tol,
+        max_iter=cfg.solver.max_iterations,
+        threads=cfg.threads,
+        clip=cfg.solver.clip,
+    )
+
+
+def solve_independence(cfg: Config, source: Source) -> tuple[Solution, Facts]:
+    """Return the minimum of the total correlation of components that keep their variances, and how it was found.
+
+    init=file starts from the filters of that file, init=moments from the answer of solver=moments, init=orthogonal from
+    a random rotation of the principal axes (by seed), any other init from the principal axes.
+    """
+    return independence_fit(
+        source,
+        cfg.k,
+        cfg.solver.tau,
+        whiten=cfg.model.family == "linear_ica",
+        start=start_of_solver(cfg, source),
         seed=cfg.seed if cfg.init == "orthogonal" else None,
         starts=cfg.solver.starts,
         tol=cfg.solver.tol,

@@ -1,4 +1,4 @@
-"""Where a run starts: random orthogonal columns, the leading eigenvectors, the answer of solver=moments, or a file."""
+"""Where a run starts: random orthogonal columns, the leading eigenvectors, the answer of a solver, or a file."""
 
 from pathlib import Path
 
@@ -34,8 +34,8 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
     """Return the filters W (p, k) in float64 that stochastic training starts from, as `init` asks."""
     if cfg.init == "file":
         return from_file(str(cfg.init_file), source.p, cfg.k)
-    if cfg.init == "moments":
-        return answer_of_moments(cfg, source)
+    if cfg.init in ANSWERS:
+        return ANSWERS[cfg.init](cfg, source)
     if cfg.init == "pca":
         return source.leading_axes(cfg.k).up_to(cfg.k)
     return random_orthonormal(source.p, cfg.k, cfg.seed)
@@ -45,7 +45,7 @@ def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:
     """Return the filters (p, k) that a solver starts from; None for its own start, the principal axes."""
     if cfg.init == "file":
         return from_file(str(cfg.init_file), source.p, cfg.k)
-    return answer_of_moments(cfg, source) if cfg.init == "moments" else None
+    return ANSWERS[cfg.init](cfg, source) if cfg.init in ANSWERS else None
 
 
 def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
@@ -55,3 +55,16 @@ def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
     own = cfg.solver
     solution, _ = moments_fit(source, cfg.k, own.lam, starts=own.starts, threads=cfg.threads, clip=own.clip)
     return solution.W
+
+
+def answer_of_independence(cfg: Config, source: Source) -> np.ndarray:
+    """Return the filters (p, k) of solver=independence, found from its own start."""
+    from sigmapca_cli.solvers.independence.fit import independence_fit
+
+    own = cfg.solver
+    solution, _ = independence_fit(source, cfg.k, own.tau, threads=cfg.threads, clip=own.clip)
+    return solution.W
+
+
+ANSWERS = {"moments": answer_of_moments, "independence": answer_of_independence}
+"""The solvers whose answer is a start, by the word of `init`."""

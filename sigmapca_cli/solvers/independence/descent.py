@@ -141,6 +141,10 @@ def descend(
 
     contrast: C_τ on the rows. support: rows of the Hessian's third moments. check: leave a saddle at the end.
     """
+    if len(R) == 1:  # one axis has nothing to turn against
+        point = contrast.at(R)
+        history.append((len(history), contrast.rows.n, point.value, 0.0))
+        return End(point, 0.0, 1.0, True)
     point = pairwise(contrast, contrast.at(R), limit, history)
     kept = Kept(Curvature(point, support), [])
     escapes, fresh = ESCAPES if check else 0, True

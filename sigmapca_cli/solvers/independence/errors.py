@@ -94,15 +94,31 @@ def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors
     difference = np.diag(logs)[:, None] + np.diag(logs) - 2 * logs
     apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))
     spread = apart / np.sqrt(np.where(difference > 0, difference, np.inf))
-    told = spread > in_groups(null(k, NULL_SPREAD) ** 2, count) ** 0.5
+    spread_bound, shape_bound = bounds_of(k, count)
+    told = spread > spread_bound
     if tau > 0:
-        loud = shape > in_groups(null(k, NULL_SHAPE), count)
+        loud = shape > shape_bound
         told |= loud[:, None] | loud
     np.fill_diagonal(told, True)
     angle = np.zeros((k, k))
     angle[np.triu_indices(k, 1)] = theta
     angle = np.where(told, np.minimum(angle + angle.T, np.pi / 2), np.pi / 2)
     return Errors(angle, told, shape, spread)
+
+
+def bounds(rows: Rows, *, ordered: bool = False) -> tuple[float, float]:
+    """Return what `spread` and `shape` of these rows have to exceed; ordered: rows depend on their neighbours."""
+    return bounds_of(rows.k, groups_of(rows.n) if ordered else None)
+
+
+def bounds_of(k: int, count: int | None) -> tuple[float, float]:
+    """Return the bounds of `spread` and `shape` for k components, whose errors come from `count` groups of rows."""
+    return in_groups(null(k, NULL_SPREAD) ** 2, count) ** 0.5, in_groups(null(k, NULL_SHAPE), count)
+
+
+def groups_of(n: int) -> int:
+    """Return the number of groups of n rows that depend on their neighbours."""
+    return int(np.clip(n // 20, 2, GROUPS))
 
 
 def derivatives(point: Point, z: Array) -> Array:
@@ -187,7 +203,7 @@ def _spread_of_groups(
         G = (y if w is None else y * w).T @ g
         return pack(G.T - G), weighted_sum(influence(z), w)
 
-    groups = rows.groups(int(np.clip(rows.n // 20, 2, GROUPS)))
+    groups = rows.groups(groups_of(rows.n))
     found = [group.means(part, M, alone=True) for group in groups]
     slopes, shapes = (np.array([one[i] for one in found]) for i in (0, 1))
     square = slopes.T @ slopes if coupled else np.square(slopes).sum(0)

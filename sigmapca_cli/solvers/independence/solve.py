@@ -206,7 +206,7 @@ def _result(
         value=point.value,
         converged=end.converged,
         angle=end.angle,
-        gradient=float(np.abs(point.gradient).max()),
+        gradient=float(np.abs(point.gradient).max(initial=0.0)),
         curvature=end.curvature,
         iterations=len(history),
         history=history,

@@ -1,0 +1,62 @@
+"""The certificate of an answer of solver=independence: from the errors of C_τ instead of the curvature of the main
+loss, with a test of whether the components are independent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, Certificate
+from sigmapca_cli.evaluation.identifiability import without_diagonal as off
+from sigmapca_cli.solvers.independence.contrast import Contrast
+from sigmapca_cli.solvers.independence.curvature import Curvature
+from sigmapca_cli.solvers.independence.dependence import dependence
+from sigmapca_cli.solvers.independence.errors import ROWS, bounds, errors
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.spectra import are_ordered
+from sigmapca_cli.solvers.jacobian import unpack
+from sigmapca_cli.solvers.parallel import threads
+
+
+def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Certificate:
+    """Return the certificate of the components Y (n, k) under C_τ = Σ log σ − τΣJ(z).
+
+    A pair is identified if its variances differ, or if one of the two shapes is not Gaussian, beyond what the best
+    rotation of k Gaussian components of equal variance shows. score: the larger of the two statistics over its bound,
+    so that the threshold is 1. curvature: ∂²C/∂θ_ij² of the sample. Rows are to be in their natural order: where
+    neighbours depend on each other, errors come from groups of rows. Components must have variance.
+    """
+    values = np.asarray(Y, dtype=np.float64)
+    k = values.shape[1]
+    with threads(None):
+        ordered = are_ordered(values)
+        rows, axes = Rows.of(values), np.eye(k)
+        found = errors(rows, axes, tau, ordered=ordered)
+        spread_bound, shape_bound = bounds(rows, ordered=ordered)
+        curvature = unpack(Curvature(Contrast(rows, tau).at(axes), rows.subset(ROWS)).diagonal, k)
+        dependent = dependence(rows, axes, ordered=ordered).pairs() if k > 1 else []
+    by_variance = found.spread / spread_bound
+    shape = (
+        np.sqrt(np.maximum(found.shape[:, None], found.shape) / shape_bound) if tau > 0 else np.zeros((k, k))
+    )
+    score = np.maximum(by_variance, shape)
+    verdict = np.where(found.identified, IDENTIFIED, ARBITRARY)
+    fourth = np.mean(np.square(np.square(values - values.mean(0))), axis=0)
+    return Certificate(
+        curvature=off(np.abs(curvature)),
+        error=off(np.full((k, k), np.nan)),
+        score=off(score),
+        shape=off(shape),
+        shape_error=off(np.ones((k, k))),
+        variance_score=off(found.spread),
+        angle=off(np.where(found.identified, found.angle, np.inf)),
+        verdict=verdict,
+        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
+        kurtosis=fourth / np.square(values.var(0)) - 3,
+        sigma=values.std(0),
+        n=rows.n,
+        threshold=1.0,
+        level=level,
+        tau=tau,
+        dependent=tuple(dependent),
+    )

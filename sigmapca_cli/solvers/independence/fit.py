@@ -1,0 +1,153 @@
+"""solver=independence from a source to a solution: covariance, projection, the descent, final order and signs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.shares import agreed
+from sigmapca_cli.solvers.independence.choose import CAUTIOUS, solve_at_chosen_tau
+from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
+from sigmapca_cli.solvers.independence.errors import errors
+from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.solve import STARTS, Independence, solve
+from sigmapca_cli.solvers.independence.spectra import are_ordered
+from sigmapca_cli.solvers.maximum import maximise
+from sigmapca_cli.solvers.moments_fit import first_rotation
+from sigmapca_cli.solvers.parallel import std_of
+from sigmapca_cli.solvers.parallel import threads as on_threads
+from sigmapca_cli.solvers.projected import Facts, project
+from sigmapca_cli.sources.base import Source
+
+Array = np.ndarray
+
+log = logging.getLogger("sigmapca")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A minimum of C_τ, and the test of its components for dependence."""
+
+    result: Independence
+    test: Dependence
+
+
+def independence_fit(
+    source: Source,
+    k: int,
+    tau: float | str = "auto",
+    *,
+    whiten: bool = False,
+    start: Array | None = None,
+    seed: int | None = None,
+    starts: int = STARTS,
+    tol: float = 1e-6,
+    max_iter: int = 300,
+    threads: int | None = None,
+    clip: float | None = None,
+) -> tuple[Solution, Facts]:
+    """Return W = P·R with the smallest C_τ found on a source, P the k leading eigenvectors.
+
+    Parameters
+    ----------
+    source : Source
+        The data; rows are streamed once, into one (n, k) matrix.
+    k : int
+        How many components.
+    tau : float or "auto"
+        Weight τ of the negentropies; "auto" takes 1 for components that are independent as far as the rows tell, else
+        0.1. Image patches, whose components are known to be dependent, take 0.1 at once.
+    whiten : bool
+        Linear ICA: of components of unit variance only the negentropies count.
+    start : ndarray of shape (p, k), optional
+        Filters to start from, taken to the nearest orthonormal ones in the span of P. Image patches start at the answer
+        of solver=moments unless given, because C has several minima there.
+    seed : int, optional
+        Start at a random rotation of this seed, where no start is given.
+    starts : int
+        Number of starts.
+    tol : float
+        Bound of the angle still to go, in radians.
+    max_iter : int
+        Steps at most.
+    threads : int, optional
+        Threads of the sums over rows.
+    clip : float, optional
+        Quantile of the row norms beyond which rows are drawn in (`solvers.clip`).
+
+    Returns
+    -------
+    solution : Solution
+        Filters, σ, encoder and decoder, by decreasing variance; with each component its negentropy and the standard
+        error of its filter in radians.
+    facts : dict
+        Whether it converged, the angle still to go in radians, number of steps, C, τ, the minima found, and the pairs
+        of components that depend on each other.
+
+    Raises
+    ------
+    InputError
+        If the data or a setting cannot be used.
+
+    Notes
+    -----
+    C_τ(R) = Σ log σ_i − τ·Σ J(z_i), J the negentropy; docs/concepts.md.
+    """
+    P, Y, C, notes = project(source, k, clip)
+    for note in notes:
+        log.warning("solver independence: %s", note)
+    Y = (Y / std_of(Y) if whiten else Y).astype(np.float64)
+    ordered = bool(agreed(np.array(are_ordered(Y))))
+    patches = source.patch_shape is not None and k > 1
+    R = first_rotation(P, start, seed)
+    if R is None and patches:
+        R, starts = maximise(Y, threads=threads).R, 1
+    settings: dict[str, Any] = {
+        "start": R,
+        "starts": starts if k > 1 else 1,
+        "tol": tol,
+        "max_iter": max_iter,
+        "threads": threads,
+    }
+    answer = answered(Y, CAUTIOUS if tau == "auto" and patches else tau, ordered, settings)
+    result = answer.result
+    with on_threads(threads):
+        spread = errors(Rows.of(Y), result.R, result.tau, ordered=ordered)
+    each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
+    solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
+    return solution, facts(answer)
+
+
+def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]) -> Answer:
+    """Return the answer at τ, a number or "auto", and the test of its components for dependence."""
+    if isinstance(tau, str):
+        chosen = solve_at_chosen_tau(Y, ordered=ordered, **settings)
+        result = chosen.result
+        if result is chosen.full:
+            return Answer(result, chosen.dependence)
+    else:
+        result = solve(Y, tau, **settings)
+    with on_threads(settings["threads"]):
+        return Answer(result, dependence(Rows.of(Y), result.R, ordered=ordered))
+
+
+def facts(answer: Answer) -> Facts:
+    """Return the facts that a run stores; relative_gradient is the largest angle of the next Newton step, radians."""
+    result = answer.result
+    found: Facts = {
+        "converged": result.converged,
+        "relative_gradient": result.angle,
+        "iterations": result.iterations,
+        "contrast": result.value,
+        "tau": result.tau,
+        "minima": result.minima,
+        "minima_cosine": result.nearest,
+    }
+    if len(result.sigma) > 1:
+        found["dependent_pairs"] = np.array(answer.test.pairs(), dtype=np.int64).reshape(-1, 2)
+        found["tested_rows"] = answer.test.rows
+    return found

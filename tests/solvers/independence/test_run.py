@@ -1,0 +1,88 @@
+"""solver=independence as a user holds it: the command's run, its sentence on independence, and its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sigmapca_cli as sp
+from sigmapca_cli.evaluation import metrics
+
+SIGMA = np.array([2.0, 2.0, 1.0, 1.0])
+
+
+def mixed(sources: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows x = sEᵀ + noise of sources (n, 4) of deviations SIGMA, and E (6, 4)."""
+    random = np.random.default_rng(seed)
+    E = np.linalg.qr(random.standard_normal((6, 4)))[0]
+    s = (sources - sources.mean(0)) / sources.std(0) * SIGMA
+    return s @ E.T + 0.05 * random.standard_normal((len(s), 6)), E
+
+
+def two_valued(n: int = 2000) -> np.ndarray:
+    return np.sign(np.random.default_rng(0).standard_normal((n, 4)))
+
+
+def skewed(n: int = 4000) -> np.ndarray:
+    """Two values, kurtosis 0: every method by fourth moments takes them for Gaussian."""
+    return (np.random.default_rng(0).random((n, 4)) < (3 - np.sqrt(3)) / 6).astype(float)
+
+
+@pytest.mark.parametrize("sources", [two_valued, skewed])
+def test_sources_of_equal_variance_come_back_and_are_called_identified(sources, tmp_path):
+    X, E = mixed(sources())
+    run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
+    assert metrics.mcc(run.filters, E) > 0.999
+    assert run.evaluation["tau"] == 1 and len(run.evaluation["dependent_pairs"]) == 0
+    certificate = run.certificate()
+    assert certificate.identified.all() and not certificate.dependent
+    assert run.attrs["converged"]
+
+
+def test_gaussian_rows_of_equal_variance_are_not_identified(tmp_path):
+    X, _ = mixed(np.random.default_rng(0).standard_normal((2000, 4)))
+    certificate = sp.train(X, k=4, solver="independence", outputs=tmp_path).certificate()
+    assert certificate.verdict[0, 1] == "arbitrary" and certificate.verdict[2, 3] == "arbitrary"
+    assert certificate.verdict[0, 2] == "identified"  # their variances differ
+    assert not certificate.identified.any()
+
+
+def test_dependent_components_take_the_cautious_weight_and_are_named(tmp_path):
+    random = np.random.default_rng(0)
+    s = random.laplace(size=(4000, 4)) * np.exp(random.standard_normal((4000, 1)))  # one common size
+    X, _ = mixed(s)
+    run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
+    assert run.evaluation["tau"] == 0.1 and len(run.evaluation["dependent_pairs"]) > 0
+    certificate = run.certificate()
+    assert certificate.dependent
+    assert "depend on each other" in certificate.sentences[-1]
+
+
+def test_linear_ica_by_independence_finds_mixing_that_is_not_orthogonal(tmp_path):
+    s = skewed()
+    A = np.random.default_rng(3).standard_normal((4, 4))
+    run = sp.train(s @ A.T, k=4, model="lica", solver="independence", outputs=tmp_path)
+    assert metrics.mcc(run.transform(s @ A.T), s - s.mean(0)) > 0.999
+
+
+def test_tau_of_zero_is_linear_pca(tmp_path):
+    X, _ = mixed(np.random.default_rng(0).laplace(size=(2000, 4)))
+    run = sp.train(X, k=4, solver="independence", solver__tau=0, outputs=tmp_path)
+    pca = sp.train(X, k=4, model="pca_svd", outputs=tmp_path)
+    np.testing.assert_allclose(np.abs(np.sum(run.filters * pca.filters, axis=0)), 1, atol=1e-6)
+
+
+def test_one_component_and_a_start_at_its_answer(tmp_path):
+    X, E = mixed(two_valued())
+    assert sp.train(X, k=1, solver="independence", outputs=tmp_path).attrs["converged"]
+    run = sp.train(X, k=4, init="independence", solver="newton", a=0.5, outputs=tmp_path)
+    assert metrics.mcc(run.filters, E) > 0.999
+
+
+@pytest.mark.parametrize(
+    "settings", [{"solver__tau": -1}, {"solver__polish": True}, {"model": "rica"}, {"nonlinearity": "sign"}]
+)
+def test_what_it_cannot_take_is_refused(settings, tmp_path):
+    X, _ = mixed(two_valued(100))
+    with pytest.raises(sp.InputError):
+        sp.train(X, k=4, solver="independence", outputs=tmp_path, **settings)
