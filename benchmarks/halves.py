@@ -29,7 +29,7 @@ from sigmapca_cli import sources
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.solvers.maximum import Maximum, maximise
 from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.projected import nearest_rotation, project
+from sigmapca_cli.solvers.projection import nearest_rotation, project
 from sigmapca_cli.solvers.several import solve_from
 from sigmapca_cli.sources.config import DataConfig
 

@@ -15,7 +15,7 @@ from newton import PLANTED, matched
 
 from sigmapca_cli import sources
 from sigmapca_cli.solvers.maximum import Maximum, maximise
-from sigmapca_cli.solvers.projected import project
+from sigmapca_cli.solvers.projection import project
 from sigmapca_cli.sources.config import DataConfig
 
 STARTS, FEWER, MANY = 20, 5, 48

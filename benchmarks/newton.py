@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sigmapca_cli import sources
 from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.projected import project
+from sigmapca_cli.solvers.projection import project
 from sigmapca_cli.sources.config import DataConfig
 
 PLANTED = [

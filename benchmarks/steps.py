@@ -25,7 +25,7 @@ from sigmapca_cli.solvers.maximum import LAMBDA, maximise
 from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.parallel import threads
-from sigmapca_cli.solvers.projected import project
+from sigmapca_cli.solvers.projection import project
 from sigmapca_cli.solvers.scores import lookup
 from sigmapca_cli.solvers.stage import Rows
 from sigmapca_cli.solvers.streamed import Streamed

@@ -22,7 +22,7 @@ from sigmapca_cli.solvers import jacobian as jac
 from sigmapca_cli.solvers import merit, steps
 from sigmapca_cli.solvers.moments import measure
 from sigmapca_cli.solvers.parallel import threads
-from sigmapca_cli.solvers.projected import project
+from sigmapca_cli.solvers.projection import project
 from sigmapca_cli.solvers.scores import lookup
 from sigmapca_cli.solvers.stage import Rows
 from sigmapca_cli.sources.config import DataConfig

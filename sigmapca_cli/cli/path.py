@@ -90,7 +90,7 @@ def prepared(cfg: Any) -> tuple[list[Any], str, int]:
     import dataclasses
 
     from sigmapca_cli.errors import InputError
-    from sigmapca_cli.solvers.projected import project
+    from sigmapca_cli.solvers.projection import project
     from sigmapca_cli.sources import build
     from sigmapca_cli.sources.components import count_for
 

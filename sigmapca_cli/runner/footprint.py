@@ -27,7 +27,7 @@ def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     filters, encoder, decoder and their copies. The rows: projected on k directions for the solvers, or the state and
     the groups of the convergence measure for training.
     """
-    from sigmapca_cli.solvers.projected import LARGEST_ROWS  # most runs need no solver
+    from sigmapca_cli.solvers.projection import LARGEST_ROWS  # most runs need no solver
 
     k = int(cfg.k)
     if p <= WIDE:

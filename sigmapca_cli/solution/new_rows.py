@@ -19,7 +19,7 @@ from sigmapca_cli.sources.implicit import WIDE
 from sigmapca_cli.sources.memory import MemorySource, PlacedSource
 from sigmapca_cli.sources.options import Standardisation
 from sigmapca_cli.sources.recognise import kind_of_path
-from sigmapca_cli.sources.sparse import is_sparse
+from sigmapca_cli.sources.sparse_files import is_sparse
 from sigmapca_cli.sources.table import in_order
 
 # Settings of how a file is read, without those that select or change rows.

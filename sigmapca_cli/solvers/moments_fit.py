@@ -11,7 +11,7 @@ from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.maximum import LAMBDA, Maximum, maximise
 from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.path import chosen_lam
-from sigmapca_cli.solvers.projected import Facts, nearest_rotation, project
+from sigmapca_cli.solvers.projection import Facts, nearest_rotation, project
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray

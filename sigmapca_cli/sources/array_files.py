@@ -14,7 +14,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.column_files import read_columns
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.sources.hdf5 import pick, read_hdf5
-from sigmapca_cli.sources.sparse import from_archive
+from sigmapca_cli.sources.sparse_files import from_archive
 from sigmapca_cli.sources.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.sources.text import read_text
 from sigmapca_cli.untrusted_files import damaged, need_memory

@@ -23,7 +23,8 @@ from sigmapca_cli.sources.repair import repaired
 from sigmapca_cli.sources.scratch import PageLedger, RowFile, RowSlices
 from sigmapca_cli.sources.several import files_of, stacked
 from sigmapca_cli.sources.spacing import evenly_spaced
-from sigmapca_cli.sources.sparse import SparseSource, is_sparse
+from sigmapca_cli.sources.sparse import SparseSource
+from sigmapca_cli.sources.sparse_files import is_sparse
 from sigmapca_cli.sources.statistics import Moments, streamed_moments
 from sigmapca_cli.sources.table import Table, without_names
 from sigmapca_cli.untrusted_files import damaged

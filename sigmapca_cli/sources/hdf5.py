@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.sparse import from_group, is_group
+from sigmapca_cli.sources.sparse_files import from_group, is_group
 from sigmapca_cli.sources.table import Table, listed
 from sigmapca_cli.untrusted_files import as_text, damaged, need_memory, self_contained, stored
 

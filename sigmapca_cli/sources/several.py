@@ -13,7 +13,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.sources.locate import existing
 from sigmapca_cli.sources.repair import blocks
 from sigmapca_cli.sources.scratch import RowFile, collected
-from sigmapca_cli.sources.sparse import is_sparse
+from sigmapca_cli.sources.sparse_files import is_sparse
 from sigmapca_cli.sources.table import Table, listed
 
 PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")

@@ -10,7 +10,7 @@ from sigmapca_cli.methods.config import NonlinearityConfig
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.solvers.newton import solve
 from sigmapca_cli.solvers.polish import gradient, polish
-from sigmapca_cli.solvers.projected import project
+from sigmapca_cli.solvers.projection import project
 from sigmapca_cli.sources.config import DataConfig
 from sigmapca_cli.training import loop
 

@@ -7,7 +7,8 @@ from sklearn.decomposition import FastICA
 
 from sigmapca_cli import sources
 from sigmapca_cli.errors import InputError
-from sigmapca_cli.solvers.projected import lica_fit, nearest_rotation, newton_fit
+from sigmapca_cli.solvers.projected import lica_fit, newton_fit
+from sigmapca_cli.solvers.projection import nearest_rotation
 from sigmapca_cli.sources.config import DataConfig
 
 

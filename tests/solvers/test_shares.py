@@ -13,7 +13,7 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.methods.direct import pca_svd, ppca
 from sigmapca_cli.processes import blas
 from sigmapca_cli.runner.shared import check_shares
-from sigmapca_cli.solvers import newton, polish, projected
+from sigmapca_cli.solvers import newton, polish, projection
 from sigmapca_cli.solvers.clip import quantile_of
 from sigmapca_cli.solvers.maximum import maximise
 from sigmapca_cli.solvers.moments_fit import moments_fit
@@ -107,7 +107,7 @@ def test_streamed_cumulants_and_polish_agree_to_the_rounding_of_float32(stages):
     def work(rank: int | None = None):
         source = OnDisk(X)
         polished = newton_fit(source, K, a=4.0, polish=True)[0].W
-        Y = projected.project(source, K)[1]
+        Y = projection.project(source, K)[1]
         return polished, maximise(Y, tensor=1).R
 
     with blas(1):
@@ -119,7 +119,7 @@ def test_streamed_cumulants_and_polish_agree_to_the_rounding_of_float32(stages):
 
 def test_the_halves_that_choose_lam_are_those_of_one_process(stages):
     def work(rank: int | None = None):
-        return chosen_lam(projected.project(OnDisk(X), K)[1])
+        return chosen_lam(projection.project(OnDisk(X), K)[1])
 
     with blas(1):
         lam, agreement = work()
@@ -155,10 +155,10 @@ def test_a_rank_reads_its_own_rows_only():
 
 
 def test_ranks_take_the_subset_that_one_process_takes(monkeypatch):
-    monkeypatch.setattr(projected, "LARGEST_ROWS", 2000)
+    monkeypatch.setattr(projection, "LARGEST_ROWS", 2000)
     with blas(1):
-        one = projected.project(OnDisk(X), K)[1]
-    found = on_ranks(WORLD, lambda rank: projected.project(OnDisk(X), K)[1])
+        one = projection.project(OnDisk(X), K)[1]
+    found = on_ranks(WORLD, lambda rank: projection.project(OnDisk(X), K)[1])
     assert len(one) == 2000 and np.abs(np.concatenate(found) - one).max() < 1e-5
     whole = np.arange(N)
     index = on_ranks(WORLD, lambda rank: shares.own_of(one_per_stretch(N, 100), N))
@@ -201,7 +201,7 @@ def test_the_row_that_carries_a_component_is_named_by_its_number_in_the_file():
     spoilt[N - 5] += 200 * np.linalg.svd(X - X.mean(0), full_matrices=False)[2][1]
 
     def work(rank: int | None = None):
-        return maximise(projected.project(OnDisk(spoilt), K)[1]).notes
+        return maximise(projection.project(OnDisk(spoilt), K)[1]).notes
 
     assert any(f"row {N - 4} makes up" in note for note in work())
     assert on_ranks(WORLD, work) == [work()] * WORLD

@@ -11,7 +11,7 @@ from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.runner import footprint
 from sigmapca_cli.runner.execute import load_source
-from sigmapca_cli.solvers import projected
+from sigmapca_cli.solvers import projection
 from sigmapca_cli.sources import arrays, base, build, kept, owners, pacing, scratch
 from sigmapca_cli.sources.arrays import ArraySource
 from sigmapca_cli.sources.config import DataConfig
@@ -78,7 +78,7 @@ def test_passes_over_the_rows(X, large, way, passes):
 
 
 def test_newton_on_a_part_of_the_rows_reads_that_part(X, large, monkeypatch):
-    monkeypatch.setattr(projected, "LARGEST_ROWS", 5000)
+    monkeypatch.setattr(projection, "LARGEST_ROWS", 5000)
     source, data = on_disk(X)
     solved(source, "nlpca", "solver=newton", "a=4", k=K)
     assert N + 64 + 5000 <= data.read < 2 * N + 64  # one row of 8: those between them are read with them

@@ -20,7 +20,7 @@ from sigmapca_cli.solvers.maximum import maximise
 from sigmapca_cli.solvers.moments_fit import first_rotation
 from sigmapca_cli.solvers.parallel import std_of
 from sigmapca_cli.solvers.parallel import threads as on_threads
-from sigmapca_cli.solvers.projected import Facts, project
+from sigmapca_cli.solvers.projection import Facts, project
 from sigmapca_cli.sources.base import Source
 
 Array = np.ndarray
