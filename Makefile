@@ -44,7 +44,7 @@ lowest:  ## the tests of runs and commands with the lowest versions that are all
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints.txt torch
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[cluster]' \
 		pytest hypothesis pyarrow xarray h5netcdf safetensors
-	.venv-lowest/bin/python -m pytest tests/runs tests/launchers tests/test_sklearn.py tests/cli/test_one_line.py \
+	.venv-lowest/bin/python -m pytest tests/storage tests/launchers tests/estimator/test_sklearn.py tests/cli/test_one_line.py \
 		tests/cli/test_errors.py tests/fuzz/test_overrides.py
 
 hydra-next:  ## sweeps and launchers with Hydra 1.4

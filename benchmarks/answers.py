@@ -71,10 +71,10 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
     """Seconds of whole processes, and the mean matched |cos| with the true filters that each reached."""
     import numpy as np
 
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.evaluation.metrics import mcc
-    from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.storage.read import Run
 
     group = max(3, k // 8)  # variances halve from group to group: the last must stand above the noise
     source = build(DataConfig(name="planted", n=n, p=p, k=k, group=group, standardise="none"))
@@ -135,8 +135,8 @@ def write_matrix(source, path: Path) -> None:
 
 def pca() -> Row:
     """Linear PCA of half a million image patches, k = 32, and scikit-learn's on the matrix of them."""
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
 
     code = (
         "import numpy as np, sys; from sklearn.decomposition import {0}; {0}(32{1}).fit(np.load(sys.argv[1]))"
@@ -156,10 +156,10 @@ def ica() -> Row:
     """ICA of half a million image patches, k = 32: through the covariance, and scikit-learn on the matrix itself."""
     import numpy as np
 
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.evaluation.metrics import mcc
-    from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.storage.read import Run
 
     source = build(DataConfig(name="natural"))
     code = (
@@ -186,7 +186,7 @@ def ica() -> Row:
 def halves() -> Row:
     """Mean matched |cos| of 32 filters between disjoint halves of the images, and seconds for one half."""
     from sigmapca_cli.evaluation.agreement import agreement
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     data = ["data=natural"]
     if folder := os.environ.get("SIGMAPCA_DATA"):

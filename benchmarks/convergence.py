@@ -18,15 +18,15 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from sigmapca_cli.conf_files import conf_folder, hydra_base
-from sigmapca_cli.config import register
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.evaluation import metrics
-from sigmapca_cli.job import job_of
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.execute import load_source
 from sigmapca_cli.runner.plan import method_of, resolved_k
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
+from sigmapca_cli.settings.schema import register
+from sigmapca_cli.storage.read import Run
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 

@@ -57,7 +57,7 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 def run(overrides: tuple[str, ...]) -> dict[str, Any]:
     """Train once and return the command with its MCC and explained variance."""
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     with tempfile.TemporaryDirectory() as place:
         words = ["train", *overrides]

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 from stored import keep
 
-from sigmapca_cli import sources
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.solvers.maximum import Maximum, maximise
-from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.projection import nearest_rotation, project
-from sigmapca_cli.solvers.several import solve_from
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.solvers.fourth_moments.maximum import Maximum, maximise
+from sigmapca_cli.solvers.main_loss.several import solve_from
+from sigmapca_cli.solvers.newton.solve import NewtonResult, solve
+from sigmapca_cli.solvers.rows.projection import nearest_rotation, project
 
 SCALES = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, np.inf)
 LAMS = (0.03, 0.1, 1 / 3, 1.0)
@@ -54,7 +54,7 @@ def load(name: str, k: int) -> list[Half]:
     """Leading eigenvectors and components of the even and of the odd images."""
     found = []
     for half in ("even", "odd"):
-        P, Y, _, _ = project(sources.build(DataConfig(name=name, half=half, **given(name, k))), k)
+        P, Y, _, _ = project(data.build(DataConfig(name=name, half=half, **given(name, k))), k)
         found.append((P, Y))
     return found
 
@@ -109,7 +109,7 @@ def picard(half: Half) -> Array:
 
 def trained(name: str, k: int) -> float:
     """Agreement of the halves by the default stochastic training, seed 0 for both."""
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     with tempfile.TemporaryDirectory() as place:
         filters = []

@@ -23,10 +23,10 @@ import stored
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from source_kinds import ALL, SIGMA, matched, planted, projected
 
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.solve import solve
-from sigmapca_cli.solvers.maximum import maximise
-from sigmapca_cli.solvers.newton import solve as newton
+from sigmapca_cli.solvers.newton.solve import solve as newton
 
 Array = np.ndarray
 K = 5

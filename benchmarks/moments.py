@@ -13,10 +13,10 @@ import time
 import numpy as np
 from newton import PLANTED, matched
 
-from sigmapca_cli import sources
-from sigmapca_cli.solvers.maximum import Maximum, maximise
-from sigmapca_cli.solvers.projection import project
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.solvers.fourth_moments.maximum import Maximum, maximise
+from sigmapca_cli.solvers.rows.projection import project
 
 STARTS, FEWER, MANY = 20, 5, 48
 
@@ -33,7 +33,7 @@ def main() -> None:
     print("p k group sources | converged steps angle mcc error seconds | random starts: same, steps")
     for p, k, group, kind in dict.fromkeys(case[:4] for case in PLANTED):
         cfg = DataConfig(name="planted", p=p, k=k, group=group, sources=kind, n=100_000, standardise="none")
-        source = sources.build(cfg)
+        source = data.build(cfg)
         P, Y, _, _ = project(source, k)
         result, seconds = timed(Y)
         assert source.truth is not None and source.truth.filters is not None

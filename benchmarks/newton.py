@@ -16,10 +16,10 @@ import time
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sigmapca_cli import sources
-from sigmapca_cli.solvers.newton import NewtonResult, solve
-from sigmapca_cli.solvers.projection import project
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.solvers.newton.solve import NewtonResult, solve
+from sigmapca_cli.solvers.rows.projection import project
 
 PLANTED = [
     (64, 12, 3, "laplace", 2.0),
@@ -54,7 +54,7 @@ def planted() -> None:
     print("p k group sources a | iterations residual mcc seconds | random starts: same, iterations")
     for p, k, group, kind, a in PLANTED:
         cfg = DataConfig(name="planted", p=p, k=k, group=group, sources=kind, n=100_000, standardise="none")
-        source = sources.build(cfg)
+        source = data.build(cfg)
         P, Y, _, _ = project(source, k)
         result, seconds = timed(Y, a=a, tol=1e-6)
         assert source.truth is not None and source.truth.filters is not None
@@ -94,9 +94,9 @@ def patches(kind: str, scales: tuple[float, ...]) -> None:
     start = time.process_time()
     if kind == "cifar10":
         path = os.environ.get("SIGMAPCA_DATA", "data")
-        source = sources.build(DataConfig(name="cifar10", path=path, images=500, epsilon=1e-3))
+        source = data.build(DataConfig(name="cifar10", path=path, images=500, epsilon=1e-3))
     else:
-        source = sources.build(DataConfig(name="images", path=sample_tiles(), epsilon=1e-3))
+        source = data.build(DataConfig(name="images", path=sample_tiles(), epsilon=1e-3))
     _, Y, _, _ = project(source, 32)
     print(f"{kind}: {Y.shape[0]} rows, k = 32; covariance and projection {time.process_time() - start:.1f} s")
     print("a | converged iterations residual relative seconds")

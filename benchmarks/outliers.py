@@ -13,21 +13,21 @@ import time
 
 import numpy as np
 
-from sigmapca_cli import sources
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.solvers.projected import newton_fit
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
+from sigmapca_cli.solvers.main_loss.fit import newton_fit
 
 CASES = ((0, 1.0), (1, 100.0), (1, 1e4), (20, 20.0), (200, 5.0), (1000, 3.0), (1000, 20.0))
 
 
 def spoiled(rows: int, size: float) -> tuple[Source, np.ndarray]:
     """The data with bad rows, and the true filters."""
-    source = sources.build(DataConfig(name="planted", n=20_000, standardise="none"))
+    source = data.build(DataConfig(name="planted", n=20_000, standardise="none"))
     assert isinstance(source, MemorySource) and source.truth is not None
     X, rng = np.array(source.X, np.float64), np.random.default_rng(1)
     bad = rng.choice(len(X), rows, replace=False)
@@ -47,7 +47,7 @@ def main() -> None:
             found += [first, newton_fit(source, 12, 4.0, start=first, clip=quantile)[0].W]
         cells = " | ".join(f"{agreement(W, truth).mean:.4f}" for W in found)
         print(f"{rows}, × {size:g} | {cells}", flush=True)
-    source = sources.build(DataConfig(name="natural"))
+    source = data.build(DataConfig(name="natural"))
     source.principal_axes()
     plain = None
     for quantile in (None, 0.999, 0.99):

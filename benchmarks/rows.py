@@ -71,8 +71,8 @@ def products(n: int, p: int, dtype: str) -> Callable[[], None]:
 
 def one_pass(path: Path) -> None:
     """Make the source: mean, covariance, check of every value, hash, and the rows that are kept."""
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
 
     build(DataConfig(name="array", path=str(path)))
 

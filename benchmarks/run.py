@@ -27,13 +27,13 @@ def trainer(*overrides: str):
     """A trainer in this process, composed as the command line would."""
     from hydra import compose, initialize_config_dir
 
-    from sigmapca_cli.conf_files import conf_folder, hydra_base
-    from sigmapca_cli.config import register
-    from sigmapca_cli.job import job_of
+    from sigmapca_cli.composition.job import job_of
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.n_components import count_for
     from sigmapca_cli.runner import stochastic
     from sigmapca_cli.runner.plan import method_of
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.components import count_for
+    from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
+    from sigmapca_cli.settings.schema import register
 
     register()
     with initialize_config_dir(str(conf_folder()), **hydra_base()):
@@ -52,7 +52,7 @@ def step() -> Row:
     """
     import torch
 
-    from sigmapca_cli.processes import blas
+    from sigmapca_cli.system.processes import blas
 
     torch.set_num_threads(1)
     with blas(1), contextlib.ExitStack() as stack:
@@ -157,8 +157,8 @@ def whole_run() -> Row:
     """`sigmapca train model=nlpca`, the whole process, against importing torch and the loop that a user would write."""
     import numpy as np
 
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
 
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "images.npy", build(DataConfig(name="natural")).images)
@@ -205,7 +205,7 @@ def memory() -> Row:
     code = (
         "import sys\n"
         "from sigmapca_cli.cli import main\n"
-        "from sigmapca_cli.runs.provenance import peak_memory\n"
+        "from sigmapca_cli.storage.provenance import peak_memory\n"
         "def peak(*argv):\n"
         "    sys.argv = ['sigmapca', 'train', *argv]\n"
         "    try: main()\n"
@@ -225,7 +225,7 @@ def covariance() -> Row:
     """Exact covariance of all patches from the images, at 2,000 and 50,000 images of 32 × 32 × 3."""
     import numpy as np
 
-    from sigmapca_cli.sources.patch_moments import patch_moments
+    from sigmapca_cli.data.moments.of_patches import patch_moments
 
     images = np.random.default_rng(0).integers(0, 256, (50_000, 32, 32, 3), dtype=np.uint8)
     found = {

@@ -18,18 +18,19 @@ import time
 import numpy as np
 from stored import keep
 
-from sigmapca_cli import sources
-from sigmapca_cli.solvers import ascent, contrast, merit, steps
-from sigmapca_cli.solvers import jacobian as jac
-from sigmapca_cli.solvers.maximum import LAMBDA, maximise
-from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.parallel import threads
-from sigmapca_cli.solvers.projection import project
-from sigmapca_cli.solvers.scores import lookup
-from sigmapca_cli.solvers.stage import Rows
-from sigmapca_cli.solvers.streamed import Streamed
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.solvers.fourth_moments import ascent, contrast
+from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, maximise
+from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
+from sigmapca_cli.solvers.newton import jacobian as jac
+from sigmapca_cli.solvers.newton import merit, steps
+from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.scores import lookup
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.solvers.newton.stage import Rows
+from sigmapca_cli.solvers.rows.parallel import threads
+from sigmapca_cli.solvers.rows.projection import project
 
 KEY, ROWS, FLOOR, LONGEST, SHORTEST = ("scaled_tanh", "true"), 25_000, 1e-3, 0.5, 1e-4
 TOL, MOST, STARTS = 1e-5, 200, 11
@@ -40,7 +41,7 @@ Array = np.ndarray
 def components(k: int, half: str = "all", name: str = "natural") -> Array:
     """Y (n, k) of the photographs, or of 500 CIFAR-10 images (folder in SIGMAPCA_DATA, default data/)."""
     own = {"path": os.environ.get("SIGMAPCA_DATA", "data"), "images": 500} if name == "cifar10" else {}
-    return project(sources.build(DataConfig(name=name, half=half, **own)), k)[1]
+    return project(data.build(DataConfig(name=name, half=half, **own)), k)[1]
 
 
 def searched(rows: Rows, R: Array, a: Array, count: int) -> int | None:

@@ -17,15 +17,15 @@ import sys
 import numpy as np
 from stored import keep
 
-from sigmapca_cli import sources
-from sigmapca_cli.solvers import jacobian as jac
-from sigmapca_cli.solvers import merit, steps
-from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.parallel import threads
-from sigmapca_cli.solvers.projection import project
-from sigmapca_cli.solvers.scores import lookup
-from sigmapca_cli.solvers.stage import Rows
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.solvers.newton import jacobian as jac
+from sigmapca_cli.solvers.newton import merit, steps
+from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.scores import lookup
+from sigmapca_cli.solvers.newton.stage import Rows
+from sigmapca_cli.solvers.rows.parallel import threads
+from sigmapca_cli.solvers.rows.projection import project
 
 KEY, K, ROWS, OWN, STEPS, EVERY = ("scaled_tanh", "true"), 32, 25_000, 800, 4000, 400
 PACE, WIDEST = 0.5, 0.1
@@ -74,7 +74,7 @@ def main() -> None:
     """The three ways."""
     a = np.full(K, float(sys.argv[1]) if len(sys.argv) > 1 else 5.0)
     path = os.environ.get("SIGMAPCA_DATA", "data")
-    _, Y, _, _ = project(sources.build(DataConfig(name="cifar10", path=path, images=500, half="even")), K)
+    _, Y, _, _ = project(data.build(DataConfig(name="cifar10", path=path, images=500, half="even")), K)
     rows = Rows.spaced(Y, ROWS, 4096)
     found: dict[str, object] = {}
     with threads(None):

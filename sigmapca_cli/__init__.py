@@ -14,16 +14,17 @@ __all__ = ["InputError", "Run", "RunFailed", "SigmaPCA", "SigmapcaError", "Stopp
 _WHERE = {
     "train": "api.training",
     "Run": "api.run",
+    "runs": "api.listing",
     "SigmaPCA": "sklearn",
-    "SigmapcaError": "errors",
-    "InputError": "errors",
-    "RunFailed": "errors",
-    "Stopped": "errors",
+    "SigmapcaError": "system.errors",
+    "InputError": "system.errors",
+    "RunFailed": "system.errors",
+    "Stopped": "system.errors",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in ("nn", "runs"):
+    if name == "nn":
         return import_module(f"{__name__}.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

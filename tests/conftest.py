@@ -46,9 +46,9 @@ def train(tmp_path):
 
     from composing import composed
 
-    from sigmapca_cli.job import job_of
+    from sigmapca_cli.composition.job import job_of
     from sigmapca_cli.runner.run import run
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     def call(*overrides):
         job = job_of(composed(f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides))
@@ -71,16 +71,16 @@ QUICK = (
     "methods/test_equations.py",
     "methods/test_pieces.py",
     "report/test_svg.py",
-    "runs/test_checkpoint.py",
-    "runs/test_find.py",
-    "runs/test_lock.py",
-    "runs/test_older_runs.py",
+    "storage/test_checkpoint.py",
+    "storage/test_find.py",
+    "storage/test_lock.py",
+    "storage/test_older_runs.py",
     "solvers/test_controller.py",
     "solvers/test_merit.py",
-    "sources/test_components.py",
-    "sources/test_config.py",
-    "sources/test_statistics.py",
-    "test_processes.py",
+    "data/test_components.py",
+    "data/test_config.py",
+    "data/test_statistics.py",
+    "system/test_processes.py",
     "training/test_batches.py",
     "training/test_fused.py",
     "training/test_gatherer.py",
@@ -114,7 +114,7 @@ FULL = (
 )
 """Random damage and kills, commands of pages, whole experiments, schedulers and browsers: `make full`.
 
-What they have found is pinned where it always runs: `fuzz/test_hostile.py`, `fuzz/test_folders.py`, `runs/`, `cli/`.
+What they have found is pinned where it always runs: `fuzz/test_hostile.py`, `fuzz/test_folders.py`, `storage/`, `cli/`.
 """
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.quoting import override, shell_word
+from sigmapca_cli.settings.quoting import override, shell_word
+from sigmapca_cli.system.errors import InputError
 
 PARSER = OverridesParser.create()
 SIGNS = st.text(st.sampled_from("ab1./\\'\"$${}[],=: \t-~_+#%*@?|éNuUlLtTrR"), max_size=8).filter(

@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 from sigmapca_cli.figures.filters import as_images, as_rgb
-from sigmapca_cli.runs.find import find_runs
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.find import find_runs
+from sigmapca_cli.storage.read import Run
 
 DOCS = Path(__file__).resolve().parents[1]
 SHOWN, COLUMNS, GAP, ZOOM = 16, 8, 1, 5

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.figures.save import BLUE, GREY, ORANGE, new_figure, save
-from sigmapca_cli.solvers.projected import newton_fit
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.solvers.main_loss.fit import newton_fit
 
 ANGLE = np.deg2rad(30)
 TRUE = np.array(

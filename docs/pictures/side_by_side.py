@@ -7,7 +7,7 @@ import numpy as np
 
 from sigmapca_cli.figures.filters import as_images, as_rgb
 from sigmapca_cli.figures.save import new_figure, save
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 COLUMNS, GAP = 8, 1
 

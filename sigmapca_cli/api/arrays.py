@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.atomic import replacing
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.folders import outputs_root
-from sigmapca_cli.sources.arrays import check_matrix, plain
+from sigmapca_cli.data.matrix.arrays import check_matrix, plain
+from sigmapca_cli.storage.folders import outputs_root
+from sigmapca_cli.system.atomic import replacing
+from sigmapca_cli.system.errors import InputError
 
 FOLDER = "arrays"
 

@@ -12,7 +12,7 @@ from sigmapca_cli.solution.new_rows import matrix_of
 from sigmapca_cli.solution.solution import Solution
 
 if TYPE_CHECKING:
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
 
 def as_estimator(run: Run) -> Any:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from sigmapca_cli.api.run import Run
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.find import find_runs
-from sigmapca_cli.runs.rows import as_row
-from sigmapca_cli.runs.where import condition
+from sigmapca_cli.storage.find import find_runs
+from sigmapca_cli.storage.rows import as_row
+from sigmapca_cli.storage.where import condition
+from sigmapca_cli.system.errors import InputError
 
 SHOWN = ("run", "status", "model", "a", "k", "seed", "converged", "loss", "mcc", "data")
 

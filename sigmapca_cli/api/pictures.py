@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.runs.find import shortened
+from sigmapca_cli.storage.find import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,8 +56,8 @@ class Picture:
         InputError
             If the suffix is another one.
         """
-        from sigmapca_cli.errors import InputError
         from sigmapca_cli.figures.save import save
+        from sigmapca_cli.system.errors import InputError
 
         kind = Path(path).suffix.lstrip(".").lower()
         if kind not in ("png", "pdf", "svg"):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.identifiability import LEVEL, Certificate
-from sigmapca_cli.runs.find import resolve, shortened
-from sigmapca_cli.runs.read import Run as StoredRun
 from sigmapca_cli.solution.solution import Solution
+from sigmapca_cli.storage.find import resolve, shortened
+from sigmapca_cli.storage.read import Run as StoredRun
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from sigmapca_cli.api.pictures import Picture
-    from sigmapca_cli.sources.base import Source
+    from sigmapca_cli.data.source import Source
 
 
 class CertificateOfRun(Certificate):
@@ -53,7 +53,7 @@ class Run(StoredRun):
 
     Notes
     -----
-    `Run.open` finds both arguments. All that `runs.read.Run` reads is here too: `filters` (p, k), `sigma` (k,),
+    `Run.open` finds both arguments. All that `storage.read.Run` reads is here too: `filters` (p, k), `sigma` (k,),
     `encoder`, `decoder`, `mean`, `scale`, `metrics`, `evaluation`, `config`, `status`, `attrs`.
     """
 
@@ -88,8 +88,8 @@ class Run(StoredRun):
     @cached_property
     def source(self) -> Source:
         """Return the data of the run, built again from its configuration."""
-        from sigmapca_cli.sources import build
-        from sigmapca_cli.sources.stored import data_config
+        from sigmapca_cli.data import build
+        from sigmapca_cli.data.stored import data_config
 
         return build(data_config(self.config))
 
@@ -210,8 +210,8 @@ class Run(StoredRun):
             If there is no such figure, or nothing to draw in it.
         """
         from sigmapca_cli.api.pictures import Picture
-        from sigmapca_cli.checks import choice
         from sigmapca_cli.figures.run import NAMES, WITH_DATA, draw
+        from sigmapca_cli.settings.checks import choice
 
         choice("what", what, NAMES)
         if self.filters is None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.api.run import Run
-from sigmapca_cli.composing import compose_job
-from sigmapca_cli.conf_files import choices_of
-from sigmapca_cli.quoting import override
+from sigmapca_cli.composition.compose import compose_job
 from sigmapca_cli.runner.progress import quiet
+from sigmapca_cli.settings.conf_files import choices_of
+from sigmapca_cli.settings.quoting import override
 
 
 def train(
@@ -97,13 +97,13 @@ def words_of_data(data: Any, outputs: str | None) -> list[str]:
     if isinstance(data, str) and data in choices_of("data"):
         return [f"data={data}"]
     if isinstance(data, str | os.PathLike):
-        from sigmapca_cli.sources.recognise import kind_of_path
+        from sigmapca_cli.data.describe.recognise import kind_of_path
 
         path = os.fspath(data)
         kind = kind_of_path(path)
         return [f"data={kind}", override("data.path", Path(path).expanduser())]
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        from sigmapca_cli.sources.recognise import kind_of_path
+        from sigmapca_cli.data.describe.recognise import kind_of_path
 
         paths = [str(Path(one).expanduser()) for one in data]
         return [f"data={kind_of_path(paths[0])}", override("data.path", paths)]

@@ -9,7 +9,7 @@ from typing import Any
 def main() -> None:
     """Run the command line; every error a user can act on becomes one line and an exit status."""
     from sigmapca_cli.cli.streams import escaped
-    from sigmapca_cli.errors import SigmapcaError
+    from sigmapca_cli.system.errors import SigmapcaError
 
     # Closed by the caller (`>&-`): Python then has no stream at all, and every print would fail.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
@@ -27,13 +27,13 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
         os.environ["SIGMAPCA_DEBUG"] = "1"
-    from sigmapca_cli.signals import stoppable
+    from sigmapca_cli.system.signals import stoppable
 
     try:
         stoppable()
         refuse_no_folder()
         from sigmapca_cli.cli.app import app
-        from sigmapca_cli.messages import show_warnings
+        from sigmapca_cli.system.messages import show_warnings
 
         show_warnings()
         # Not standalone: Typer would print a wrong option or command as four lines.
@@ -72,7 +72,7 @@ def main() -> None:
         )
     except Exception as problem:
         # A fault of ours. It is still one line, with the way to the traceback that a report needs.
-        from sigmapca_cli.signals import stopped_before
+        from sigmapca_cli.system.signals import stopped_before
 
         if (stopped := stopped_before()) is not None:
             fail(str(stopped), stopped.exit_status)
@@ -88,7 +88,7 @@ def main() -> None:
 
 def refuse_no_folder() -> None:
     """Raise InputError where the working folder has been deleted: no relative path means anything there."""
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     try:
         os.getcwd()
@@ -165,7 +165,7 @@ def bad_usage(problem: Any) -> None:
 def fail(message: str, status: int) -> None:
     """Print one line on standard error and leave with the status."""
     if not one_of_several():
-        from sigmapca_cli.text import printable
+        from sigmapca_cli.system.text import printable
 
         print(f"sigmapca: {printable(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(status)
@@ -178,8 +178,8 @@ def one_of_several() -> bool:
     """
     import time
 
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.processes import distributed_env
+    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.system.processes import distributed_env
 
     try:
         here = distributed_env()

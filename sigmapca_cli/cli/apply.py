@@ -31,9 +31,9 @@ def transform(
     """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed; the file is read as the run's data were."""
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import Form, claim, files_of_run
-    from sigmapca_cli.errors import InputError
     from sigmapca_cli.solution.new_rows import new_source
     from sigmapca_cli.solution.solution import Solution, told_incomplete
+    from sigmapca_cli.system.errors import InputError
 
     opened = open_run(run)
     claim(output, reads=[input], keeps=files_of_run(opened), force=force)
@@ -57,10 +57,10 @@ def reconstruct(
     """raw ≈ components @ decoder · scale + mean, streamed."""
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import Form, claim, files_of_run
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.data.matrix.arrays import build
     from sigmapca_cli.solution.new_rows import NewData
     from sigmapca_cli.solution.solution import ROWS, Solution
-    from sigmapca_cli.sources.arrays import build
+    from sigmapca_cli.system.errors import InputError
 
     opened = open_run(run)
     claim(output, reads=[input], keeps=files_of_run(opened), force=force)
@@ -102,7 +102,7 @@ def export(
     """Write the file."""
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import claim, files_of_run
-    from sigmapca_cli.export import export as exported
+    from sigmapca_cli.solution.export import export as exported
 
     opened = open_run(run)
     claim(output, keeps=files_of_run(opened), force=force)

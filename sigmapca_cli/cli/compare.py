@@ -161,8 +161,8 @@ def stability(
     from sigmapca_cli.cli.opening import open_runs
     from sigmapca_cli.cli.outputs import claim, drawings
     from sigmapca_cli.cli.tables import print_json
-    from sigmapca_cli.errors import InputError
     from sigmapca_cli.evaluation.replicates import by_setting
+    from sigmapca_cli.system.errors import InputError
 
     groups = by_setting(open_runs(runs))
     repeated = {words: members for words, members in groups.items() if len(members) > 1}

@@ -114,7 +114,7 @@ def values(command: str, parameter: str | None, word: str) -> Candidates:
 
 def runs(word: str) -> Candidates:
     """`last`, then folder names, newest first; hashes where no name begins like the word."""
-    from sigmapca_cli.runs.folders import FOLDER_NAME, age_key, run_folders
+    from sigmapca_cli.storage.folders import FOLDER_NAME, age_key, run_folders
 
     folders = sorted(run_folders(), key=age_key, reverse=True)
     if not folders:
@@ -131,14 +131,14 @@ def runs(word: str) -> Candidates:
 
 def models(word: str) -> Candidates:
     """The catalogue's names."""
-    from sigmapca_cli.conf_files import groups
+    from sigmapca_cli.settings.conf_files import groups
 
     return [(name, "") for name in groups()["model"]]
 
 
 def experiments(word: str) -> Candidates:
     """What `reproduce` knows: the experiments of `conf/`, and `theory`, which runs nothing."""
-    from sigmapca_cli.conf_files import groups
+    from sigmapca_cli.settings.conf_files import groups
 
     return [(name, "") for name in (*groups()["experiment"], "theory")]
 
@@ -151,8 +151,8 @@ def overrides(word: str) -> Candidates:
         begun = value.rpartition(",")
         return [(f"{key}={begun[0]}{begun[1]}{choice}", "") for choice in choices(key.lstrip("+"))]
     nested = "." in key
-    from sigmapca_cli.conf_files import all_groups
-    from sigmapca_cli.config import known_keys
+    from sigmapca_cli.settings.conf_files import all_groups
+    from sigmapca_cli.settings.schema import known_keys
 
     keys = [name for name in known_keys() if ("." in name) == nested]
     groups = [] if nested else [name for name in all_groups() if name not in keys]
@@ -161,10 +161,10 @@ def overrides(word: str) -> Candidates:
 
 def choices(key: str) -> list[str]:
     """The values a group or key can take, where they are few."""
-    from sigmapca_cli.conf_files import all_groups
-    from sigmapca_cli.config import CHOICES, Config
-    from sigmapca_cli.sources.config import CHOICES as DATA_CHOICES
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data.config import CHOICES as DATA_CHOICES
+    from sigmapca_cli.data.config import DataConfig
+    from sigmapca_cli.settings.conf_files import all_groups
+    from sigmapca_cli.settings.schema import CHOICES, Config
 
     groups = all_groups()
     if key in groups:

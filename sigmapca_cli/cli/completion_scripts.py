@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 BASH = r"""# Completion of sigmapca for bash: source this file.
 _sigmapca() {

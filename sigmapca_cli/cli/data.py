@@ -17,8 +17,8 @@ def download(
     import sys
     from pathlib import Path
 
-    from sigmapca_cli.sources.download import fetch_dataset
-    from sigmapca_cli.sources.locate import data_roots
+    from sigmapca_cli.data.download import fetch_dataset
+    from sigmapca_cli.data.locate import data_roots
 
     root = Path(folder) if folder else data_roots()[-1]
     if not sys.stderr.isatty():
@@ -53,9 +53,9 @@ def data(
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.support import support
     from sigmapca_cli.cli.tables import print_json
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.data.describe.describe import describe, silence_warnings
     from sigmapca_cli.figures.save import targets
-    from sigmapca_cli.sources.describe import describe, silence_warnings
+    from sigmapca_cli.system.errors import InputError
 
     if figure:
         claim(targets(figure), reads=[path], force=force)

@@ -36,7 +36,7 @@ def page(facts: dict[str, Any]) -> list[str]:
 
 def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What a person has to decide, with a name each."""
-    from sigmapca_cli.sources.table import override
+    from sigmapca_cli.data.readers.table import override
 
     if facts.get("left_out"):
         yield "left out", ", ".join(f"{name} ({kind})" for name, kind in facts["left_out"].items())
@@ -111,7 +111,7 @@ def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
 def component_lines(facts: dict[str, Any]) -> list[str]:
     """Eigenvalues with their shares, and what each rule says of k."""
     from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     if "components" not in facts:
         raise InputError("these data have no eigenvalues to show: all features are constant")

@@ -23,8 +23,8 @@ def evaluate(
 ) -> None:
     """Evaluate each run and print a table, JSON or CSV."""
     from sigmapca_cli.cli.tables import refuse_two_forms
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.processes import distributed_env
+    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.system.processes import distributed_env
 
     refuse_two_forms(as_json, as_csv)
     keys = [text for text in runs if text.startswith("data.")]
@@ -124,13 +124,13 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     from sigmapca_cli.cli.apply import as_options
     from sigmapca_cli.cli.keys import data_keys
     from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.stored import data_config
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
-    from sigmapca_cli.runs.write import write_evaluation
-    from sigmapca_cli.shares import gathered, sharing
     from sigmapca_cli.solution.new_rows import new_source, placed
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.stored import data_config
+    from sigmapca_cli.storage.write import write_evaluation
+    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.system.row_shards import gathered, sharing
 
     run = open_run(name)
     try:

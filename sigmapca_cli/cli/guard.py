@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import SigmapcaError, Stopped
 from sigmapca_cli.launchers.failures import SweepContext
+from sigmapca_cli.system.errors import SigmapcaError, Stopped
 
 
 class EndOfSweep(SystemExit):
@@ -30,7 +30,7 @@ def in_sweep(task: Callable[[Any], Any], cfg: Any, context: SweepContext | None 
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
-    from sigmapca_cli.runs.lock import InUse
+    from sigmapca_cli.storage.lock import InUse
 
     context = context or SweepContext()
     hydra = HydraConfig.get()

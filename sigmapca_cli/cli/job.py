@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.checks import choice, nearest
-from sigmapca_cli.errors import InputError, SigmapcaError
+from sigmapca_cli.settings.checks import choice, nearest
+from sigmapca_cli.system.errors import InputError, SigmapcaError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.composing import Folders
+    from sigmapca_cli.composition.compose import Folders
 
 SHOWN = ("job", "hydra", "all")
 INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -23,7 +23,7 @@ def folders_of(
     config_name: str | None = None, config_dir: str | None = None, config_path: str | None = None
 ) -> Folders:
     """Return where configurations come from. Raise InputError for a folder that is not there."""
-    from sigmapca_cli.composing import Folders
+    from sigmapca_cli.composition.compose import Folders
 
     for flag, given in (("--config-dir", config_dir), ("--config-path", config_path)):
         if given is not None and not Path(given).is_dir():
@@ -47,10 +47,10 @@ def show_configuration(
     """Print the job's configuration, Hydra's part, or all; or one package of it."""
     from omegaconf import OmegaConf, open_dict
 
-    from sigmapca_cli.composing import load
-    from sigmapca_cli.config import GROUPS
-    from sigmapca_cli.hydra_errors import in_one_line
-    from sigmapca_cli.overrides import parsed
+    from sigmapca_cli.composition.compose import load
+    from sigmapca_cli.composition.hydra_errors import in_one_line
+    from sigmapca_cli.composition.overrides import parsed
+    from sigmapca_cli.settings.schema import GROUPS
 
     choice("--cfg", what, SHOWN)
     parsed(overrides, folders.groups(), hydra=True)
@@ -101,9 +101,9 @@ def run_hydra(
     """
     import hydra
 
-    from sigmapca_cli.conf_files import hydra_base
-    from sigmapca_cli.config import register
-    from sigmapca_cli.hydra_errors import in_one_line
+    from sigmapca_cli.composition.hydra_errors import in_one_line
+    from sigmapca_cli.settings.conf_files import hydra_base
+    from sigmapca_cli.settings.schema import register
 
     register()
     register_launchers()

@@ -6,10 +6,10 @@ from typing import Any
 
 def data_keys(given: Sequence[str]) -> dict[str, Any]:
     """Return fields of the data group from arguments such as data.drop=[id,label]; InputError for anything else."""
-    from sigmapca_cli.checks import nearest
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.overrides import values
+    from sigmapca_cli.composition.overrides import values
+    from sigmapca_cli.settings.checks import nearest
     from sigmapca_cli.solution.new_rows import known_fields
+    from sigmapca_cli.system.errors import InputError
 
     found = {}
     names = [f"data.{name}" for name in known_fields() if name != "path"]

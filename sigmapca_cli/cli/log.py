@@ -21,10 +21,10 @@ def log(
     ),
 ) -> None:
     """Log every run, and say where. A run that was logged there before is gone on with, not doubled."""
-    from sigmapca_cli.checks import choice
     from sigmapca_cli.cli.opening import open_runs
-    from sigmapca_cli.config import TRACKERS
-    from sigmapca_cli.errors import RunFailed
+    from sigmapca_cli.settings.checks import choice
+    from sigmapca_cli.settings.schema import TRACKERS
+    from sigmapca_cli.system.errors import RunFailed
     from sigmapca_cli.tracking.hub import in_one_line
 
     tracker, place = to
@@ -57,7 +57,7 @@ def copy(run: Any, tracker: str, place: str) -> None:
 def described(run: Any, place: str) -> Any:
     """Return what a tracker is told about a stored run."""
     from sigmapca_cli.cli.opening import short_run_name
-    from sigmapca_cli.runs.folders import FOLDER_NAME
+    from sigmapca_cli.storage.folders import FOLDER_NAME
     from sigmapca_cli.tracking.hub import key_of
     from sigmapca_cli.tracking.protocols import Tracked, flat
 

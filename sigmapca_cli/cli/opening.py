@@ -7,9 +7,9 @@ from typing import Any
 
 def open_run(name: str, *, solved: bool = True) -> Any:
     """The run meant by a name; InputError when it holds no solution yet, where one is needed."""
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.find import resolve
+    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.system.errors import InputError
 
     run = Run.open(resolve(name))
     if solved and (run.filters is None or run.sigma is None):
@@ -19,9 +19,9 @@ def open_run(name: str, *, solved: bool = True) -> Any:
 
 def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     """Runs by name; a folder of runs, such as a sweep, stands for all finished ones in it."""
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.runs.find import find_runs
-    from sigmapca_cli.runs.read import is_run_folder
+    from sigmapca_cli.storage.find import find_runs
+    from sigmapca_cli.storage.read import is_run_folder
+    from sigmapca_cli.system.errors import InputError
 
     runs = []
     for name in names:
@@ -50,8 +50,8 @@ def noted(found: Any) -> str:
 
 def readable(folders: Iterable[Path]) -> list[Any]:
     """The runs in these folders; one damaged file does not keep the others from being compared."""
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.system.errors import InputError
 
     runs = []
     for folder in folders:

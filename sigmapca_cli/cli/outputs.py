@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.atomic import replacing
+from sigmapca_cli.system.atomic import replacing
 
 
 @dataclass
@@ -51,7 +51,7 @@ def claim(
     InputError
         If an output is an input or would become one, is a folder, exists without `force`, or its folder is missing.
     """
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     for output in map(Path, [outputs] if isinstance(outputs, str | Path) else outputs):
         places = [*_flat(reads), *(_flat(keeps) if output.exists() else ())]
@@ -67,8 +67,8 @@ def claim(
 
 def drawings(folder: Path, names: Iterable[str]) -> list[Path]:
     """Return the files of figures in a folder, which is made if the one above it is there."""
-    from sigmapca_cli.errors import InputError
     from sigmapca_cli.figures.save import make_folder, targets
+    from sigmapca_cli.system.errors import InputError
 
     if not folder.parent.is_dir():
         raise InputError(f"{folder}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
@@ -78,7 +78,7 @@ def drawings(folder: Path, names: Iterable[str]) -> list[Path]:
 
 def files_of_run(run: Any) -> list[Any]:
     """Return what a command that takes a run must not replace: the run's own files, and its data."""
-    from sigmapca_cli.runs import format as fmt
+    from sigmapca_cli.storage import format as fmt
 
     own = (fmt.RUN_FILE, fmt.CHECKPOINT_FILE, fmt.METRICS_FILE)
     return [run.path, *(run.folder / name for name in own), run.config.get("data", {}).get("path")]
@@ -118,7 +118,7 @@ def _is_any(output: Path, files: Iterable[Path]) -> bool:
 @contextlib.contextmanager
 def writer(target: Path, form: Form) -> Iterator[Any]:
     """Yields a function that appends (m, k) float64 blocks; the file appears whole or not at all."""
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     if target.suffix not in KINDS:
         raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(KINDS)}")
@@ -185,7 +185,7 @@ def wav(path: Path, form: Form) -> Iterator[Any]:
     import numpy as np
     from scipy.io import wavfile
 
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     if form.rate is None:
         raise InputError("the input is no sound: write .npy, .h5 or .csv")

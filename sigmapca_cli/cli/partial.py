@@ -19,11 +19,11 @@ def partial(
 
     from sigmapca_cli.cli.keys import data_keys
     from sigmapca_cli.cli.outputs import claim
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.processes import refuse_several
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.moments import write
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
+    from sigmapca_cli.data.matrix.sums import write
+    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.system.processes import refuse_several
 
     refuse_several("partial", "start one for each part")
     claim(output, reads=[path], force=force)

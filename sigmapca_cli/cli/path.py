@@ -24,11 +24,11 @@ def path(
     """Solve both halves along the path, print one line a knot, and say which knots are good."""
     import dataclasses
 
-    from sigmapca_cli.checks import choice
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.tables import print_json
-    from sigmapca_cli.composing import compose_job
+    from sigmapca_cli.composition.compose import compose_job
     from sigmapca_cli.figures.save import targets
+    from sigmapca_cli.settings.checks import choice
 
     choice("--along", along, ("lam", "a"))
     cfg = compose_job(overrides or []).cfg
@@ -36,7 +36,7 @@ def path(
         claim(targets(output, ("png", "pdf", "json")), reads=[cfg.data.path], force=force)
     halves, name, k = prepared(cfg)
     from sigmapca_cli.evaluation import paths
-    from sigmapca_cli.solvers import path as follow
+    from sigmapca_cli.solvers.fourth_moments import path as follow
 
     limit, pca = follow.span(halves), follow.agreement(halves, None)
     if not as_json:
@@ -76,8 +76,8 @@ def kept(facts: dict[str, Any], figure: Any, stem: str) -> list[Any]:
     """Write the figure and, beside it, the numbers as STEM.json; return the files."""
     import json
 
-    from sigmapca_cli.atomic import replace_file
     from sigmapca_cli.figures.save import save
+    from sigmapca_cli.system.atomic import replace_file
 
     files = save(figure, stem)
     numbers = files[0].with_suffix(".json")
@@ -89,10 +89,10 @@ def prepared(cfg: Any) -> tuple[list[Any], str, int]:
     """(P, Y) of the even and of the odd rows or images, the name of the data, k."""
     import dataclasses
 
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.solvers.projection import project
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.components import count_for
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.n_components import count_for
+    from sigmapca_cli.solvers.rows.projection import project
+    from sigmapca_cli.system.errors import InputError
 
     sources = [build(dataclasses.replace(cfg.data, half=half)) for half in ("even", "odd")]
     # k must be the same number in both halves

@@ -23,11 +23,11 @@ def plot(
 
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import claim, drawings, files_of_run
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.stored import data_config
     from sigmapca_cli.figures.run import plot_run
-    from sigmapca_cli.runs.find import shortened
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.stored import data_config
+    from sigmapca_cli.storage.find import shortened
+    from sigmapca_cli.system.errors import InputError
 
     found = open_run(run)
     folder = Path(output) if output else found.folder / "figures"

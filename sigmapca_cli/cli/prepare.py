@@ -43,9 +43,9 @@ def prepare(holds: str, default: str, overrides: list[str], output: str | None, 
     """Prepare the file with the default data set unless another is given, and say how to use it."""
     from sigmapca_cli.cli.job import folders_of, show_configuration
     from sigmapca_cli.cli.outputs import claim
-    from sigmapca_cli.composing import compose_job
-    from sigmapca_cli.quoting import shell_word
-    from sigmapca_cli.sources.preparing import prepare as prepared
+    from sigmapca_cli.composition.compose import compose_job
+    from sigmapca_cli.data.cache.preparing import prepare as prepared
+    from sigmapca_cli.settings.quoting import shell_word
 
     words = [f"data={default}", *overrides]  # the last override of a group counts
     if cfg is not None:

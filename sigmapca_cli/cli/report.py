@@ -24,13 +24,13 @@ def report(
     force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """Write the file and say where it is."""
-    from sigmapca_cli.errors import InputError
+    from sigmapca_cli.system.errors import InputError
 
     if output and Path(output).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{output}: a report is an HTML file; give a name that ends in .html")
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.report.build import write_report
-    from sigmapca_cli.runs.find import shortened
+    from sigmapca_cli.storage.find import shortened
 
     target = Path(output) if output else default_path(runs)
     if (
@@ -43,7 +43,7 @@ def report(
 
 def default_path(runs: list[str]) -> Path:
     """Beside the run or the sweep; for several of them here."""
-    from sigmapca_cli.runs.find import resolve
+    from sigmapca_cli.storage.find import resolve
 
     if len(runs) > 1:
         return Path("report.html")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
 ENVIRONMENT = (
     "sigmapca_version",
@@ -37,13 +37,13 @@ def rerun(
     ),
 ) -> None:
     """Train again in a new folder with the stored configuration, seed and number of threads; compare bit for bit."""
-    from sigmapca_cli.composing import stored_job
-    from sigmapca_cli.errors import RunFailed
-    from sigmapca_cli.gone_keys import replaced
-    from sigmapca_cli.job import with_changes
-    from sigmapca_cli.overrides import values
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.composition.compose import stored_job
+    from sigmapca_cli.composition.job import with_changes
+    from sigmapca_cli.composition.overrides import values
+    from sigmapca_cli.settings.gone_keys import replaced
+    from sigmapca_cli.storage.find import resolve
+    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.system.errors import RunFailed
 
     before = Run.open(resolve(run))
     job = stored_job(before, changes or [])
@@ -103,8 +103,8 @@ def datasets(path: Path) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from sigmapca_cli.runs.files import reading
-    from sigmapca_cli.untrusted_files import Budget, as_text
+    from sigmapca_cli.storage.files import reading
+    from sigmapca_cli.system.untrusted_files import Budget, as_text
 
     found: dict[str, Any] = {}
 

@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
-from sigmapca_cli.runs.where import number
-from sigmapca_cli.text import printable
+from sigmapca_cli.storage.where import number
+from sigmapca_cli.system.text import printable
 
 
 def add(app: typer.Typer) -> None:
@@ -82,11 +82,11 @@ def select(
     tags: Sequence[str] = (),
 ) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
-    from sigmapca_cli.checks import nearest
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.runs.find import find_runs
-    from sigmapca_cli.runs.rows import as_row
-    from sigmapca_cli.runs.where import condition
+    from sigmapca_cli.settings.checks import nearest
+    from sigmapca_cli.storage.find import find_runs
+    from sigmapca_cli.storage.rows import as_row
+    from sigmapca_cli.storage.where import condition
+    from sigmapca_cli.system.errors import InputError
 
     if folder and not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder")

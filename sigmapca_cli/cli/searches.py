@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.config import MAXIMISED, OBJECTIVES, words_of
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.overrides import is_given
-from sigmapca_cli.quoting import override
+from sigmapca_cli.composition.overrides import is_given
+from sigmapca_cli.settings.quoting import override
+from sigmapca_cli.settings.schema import MAXIMISED, OBJECTIVES, words_of
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -128,8 +128,8 @@ def silence(search: Search | None) -> None:
 def best_lines(sweep: Path, jobs: Sequence[Outcome], search: Search, common: Collection[str]) -> list[str]:
     """Return a line for each objective of a search: its best value, and the job that has it."""
     from sigmapca_cli.runner.objective import stored
-    from sigmapca_cli.runs.find import shortened
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.find import shortened
+    from sigmapca_cli.storage.read import Run
 
     found: dict[str, list[float]] = {}
     for job in jobs:

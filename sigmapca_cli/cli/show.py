@@ -2,7 +2,7 @@
 
 import typer
 
-from sigmapca_cli.text import printable
+from sigmapca_cli.system.text import printable
 
 
 def add(app: typer.Typer) -> None:
@@ -20,8 +20,8 @@ def show(
 
     from sigmapca_cli.evaluation.words import answers
     from sigmapca_cli.figures.terminal import print_filters
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.find import resolve
+    from sigmapca_cli.storage.read import Run
 
     found = Run.open(resolve(run))
     if config:

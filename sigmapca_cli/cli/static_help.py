@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from sigmapca_cli.conf_files import groups
+from sigmapca_cli.settings.conf_files import groups
 
 KNOBS = (
     "a",
@@ -50,7 +50,7 @@ def group_lines() -> list[str]:
 
 def knob_lines() -> list[str]:
     """The top-level knobs with their defaults; a model or a recipe may set others."""
-    from sigmapca_cli.config import Config
+    from sigmapca_cli.settings.schema import Config
 
     fields = {field.name: field for field in dataclasses.fields(Config)}
     cells = [f"{name}={'null' if fields[name].default is None else fields[name].default}" for name in KNOBS]

@@ -3,7 +3,7 @@
 import re
 from typing import Any, TextIO
 
-from sigmapca_cli.text import printable
+from sigmapca_cli.system.text import printable
 
 # What this program itself writes to a terminal: colours, and the cursor moves of progress bars and of --watch.
 _OWN = re.compile(r"(\x1b\[[0-9;]*[mKHJABG]|\x1b\[\?25[lh])")

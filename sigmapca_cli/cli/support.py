@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sigmapca_cli.sources.suggestion import Suggestion
+    from sigmapca_cli.data.describe.suggestion import Suggestion
 
 LARGEST = 1e8
 """Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds."""
@@ -17,7 +17,7 @@ LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 def support(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, Any]:
     """Return the sentence on a or λ ("support"), and the command with the a that the halves agree on.
 
-    facts, suggestion: what `sources.describe.describe` returns. Light tails have no path over a: λ is followed instead.
+    facts, suggestion: what `data.describe.describe.describe` returns. Light tails have no path over a: λ is followed instead.
     """
     if suggestion is None or suggestion.a is None:
         return {}
@@ -44,11 +44,11 @@ def work(facts: dict[str, Any], k: int) -> float:
 def followed(data: tuple[str, ...], along: str) -> tuple[str, list[float]]:
     """Follow a short path on two halves of the rows; return its sentence, and the values that beat linear PCA."""
     from sigmapca_cli.cli.path import prepared
-    from sigmapca_cli.composing import compose_job
-    from sigmapca_cli.errors import SigmapcaError
+    from sigmapca_cli.composition.compose import compose_job
+    from sigmapca_cli.data.describe.describe import silence_warnings
     from sigmapca_cli.evaluation import paths
-    from sigmapca_cli.solvers import path as follow
-    from sigmapca_cli.sources.describe import silence_warnings
+    from sigmapca_cli.solvers.fourth_moments import path as follow
+    from sigmapca_cli.system.errors import SigmapcaError
 
     try:
         with silence_warnings():

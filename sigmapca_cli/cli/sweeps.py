@@ -15,15 +15,15 @@ from functools import partial, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.atomic import write_failed
 from sigmapca_cli.cli.searches import Search, best_lines, search_of, silence
-from sigmapca_cli.composing import Folders, load
-from sigmapca_cli.errors import InputError, RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.composition.compose import Folders, load
+from sigmapca_cli.composition.overrides import is_given, parsed, texts
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
-from sigmapca_cli.overrides import is_given, parsed, texts
-from sigmapca_cli.quoting import override
-from sigmapca_cli.signals import stopped_before
-from sigmapca_cli.untrusted_files import refuse_irregular
+from sigmapca_cli.settings.quoting import override
+from sigmapca_cli.system.atomic import write_failed
+from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.system.signals import stopped_before
+from sigmapca_cli.system.untrusted_files import refuse_irregular
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -97,7 +97,7 @@ def folder_of(given: Sequence[Override], config: Any, folders: Folders) -> Path:
     """
     import hashlib
 
-    from sigmapca_cli.runs.folders import outputs_root
+    from sigmapca_cli.storage.folders import outputs_root
 
     if is_given(given, "hydra.sweep.dir"):
         return Path(config.hydra.sweep.dir).absolute()
@@ -118,7 +118,7 @@ def count(given: Sequence[Override]) -> int:
 
 def run_sweep(task: Callable[..., Any], words: Sequence[str], folders: Folders, *, fail_fast: bool) -> None:
     """Run all jobs, then say what failed and why; RunFailed when anything did."""
-    from sigmapca_cli.processes import refuse_several
+    from sigmapca_cli.system.processes import refuse_several
 
     refuse_several(
         "a sweep", "start it without torchrun; hydra/launcher=joblib or slurm runs its jobs side by side"
@@ -136,8 +136,8 @@ def run_sweep(task: Callable[..., Any], words: Sequence[str], folders: Folders, 
 
 def run_in(sweep: Sweep, task: Callable[..., Any], fail_fast: bool) -> None:
     """Run all jobs in the sweep's folder, and conclude."""
-    from sigmapca_cli.runs.find import shortened
-    from sigmapca_cli.runs.lock import FolderLock
+    from sigmapca_cli.storage.find import shortened
+    from sigmapca_cli.storage.lock import FolderLock
 
     context = SweepContext(fail_fast)
     # A partial of a module-level function is pickled by every launcher, and its context with it.
@@ -242,8 +242,8 @@ def refuse_if_stopped() -> None:
 def conclude(sweep: Sweep, status: int, context: SweepContext) -> None:
     """Print the table, and end with the status that a script can go by."""
     from sigmapca_cli.launchers.outcome import outcomes, table
-    from sigmapca_cli.runs.find import shortened
-    from sigmapca_cli.runs.lock import InUse
+    from sigmapca_cli.storage.find import shortened
+    from sigmapca_cli.storage.lock import InUse
 
     folder, jobs = sweep.folder, outcomes(sweep.folder)
     if not jobs and not status:

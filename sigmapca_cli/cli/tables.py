@@ -5,8 +5,8 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.text import csv_cell
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.text import csv_cell
 
 
 def refuse_two_forms(as_json: bool, as_csv: bool) -> None:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sigmapca_cli.cli.static_help import TrainCommand
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.job import Job
+    from sigmapca_cli.composition.job import Job
 
 
 def add(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def train(
 ) -> None:
     """Compose the configuration, then run it; or hand a sweep to Hydra and its launcher."""
     from sigmapca_cli.cli.job import folders_of, show_configuration, show_information
-    from sigmapca_cli.quoting import override
+    from sigmapca_cli.settings.quoting import override
 
     words = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
     multirun = multirun or len(words) < len(overrides or [])  # Hydra's other way to say -m
@@ -64,17 +64,17 @@ def train(
 
         run_sweep(train_job, words, folders, fail_fast=fail_fast)
     else:
-        from sigmapca_cli.composing import compose_job
+        from sigmapca_cli.composition.compose import compose_job
 
         run_one(compose_job(words, folders))
 
 
 def resume_run(name: str, changes: list[str]) -> None:
     """Go on with a stored run, by the configuration that it stored."""
-    from sigmapca_cli.composing import stored_job
-    from sigmapca_cli.job import with_changes
-    from sigmapca_cli.runs.find import resolve
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.composition.compose import stored_job
+    from sigmapca_cli.composition.job import with_changes
+    from sigmapca_cli.storage.find import resolve
+    from sigmapca_cli.storage.read import Run
 
     folder = resolve(name)
     job = with_changes(stored_job(Run.open(folder), changes), {"run_dir": str(folder), "if_exists": "resume"})
@@ -94,7 +94,7 @@ def run_composed(cfg: Any) -> float | list[float] | None:
     """Check the configuration that Hydra composed for a job of a sweep, and run it."""
     from hydra.core.hydra_config import HydraConfig
 
-    from sigmapca_cli.job import job_of
+    from sigmapca_cli.composition.job import job_of
 
     return run_one(job_of(cfg, HydraConfig.get()))
 

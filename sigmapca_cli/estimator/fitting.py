@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.cleaning.outliers import in_words, owners_of
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.n_components import count_for
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import count_for
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
-from sigmapca_cli.sources.owners import in_words, owners_of
+from sigmapca_cli.system.errors import InputError
 
 
 class Rows:
@@ -29,7 +29,7 @@ class Rows:
         """Take a dense or sparse matrix (n, p). Raise InputError for values that cannot be used."""
         from scipy import sparse
 
-        from sigmapca_cli.sources.sparse import SparseSource
+        from sigmapca_cli.data.matrix.sparse import SparseSource
 
         if not sparse.issparse(X):
             # Nobody asks for the hash of the data, so its content is not read for one.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 
 def refusal(run: Any) -> str | None:

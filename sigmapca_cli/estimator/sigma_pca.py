@@ -9,12 +9,12 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
 from sigmapca_cli.estimator.gaussian import GaussianModel
 from sigmapca_cli.estimator.solvers import SOLVERS, seed_of
 from sigmapca_cli.estimator.streaming import Stream, repeated
-from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
@@ -236,8 +236,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
             If the run is no orthonormal transformation of centred rows.
         """
         from sigmapca_cli.estimator.from_run import from_run
-        from sigmapca_cli.runs.find import resolve
-        from sigmapca_cli.runs.read import Run
+        from sigmapca_cli.storage.find import resolve
+        from sigmapca_cli.storage.read import Run
 
         filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else Run.open(resolve(run)))
         return filled

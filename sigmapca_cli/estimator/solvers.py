@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
+from sigmapca_cli.system.errors import InputError
 
 
 @dataclass
@@ -32,7 +32,7 @@ def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
 
 def newton(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
-    from sigmapca_cli.solvers.newton import solve
+    from sigmapca_cli.solvers.newton.solve import solve
 
     if P.shape[1] == 1:
         # One axis has nothing to turn against: it is the principal one, whatever a.
@@ -51,7 +51,7 @@ def newton(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Fo
 
 def moments(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W = P R at the maximum of F over rotations R, by a climb from a rotation (k, k) or from R = I."""
-    from sigmapca_cli.solvers.maximum import maximise
+    from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 
     a = np.full(P.shape[1], np.inf)
     if P.shape[1] == 1:
@@ -73,10 +73,10 @@ def one_a(model: Any, y: np.ndarray) -> float:
 
 def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
-    from sigmapca_cli.config import Config
     from sigmapca_cli.methods.config import NonlinearityConfig
-    from sigmapca_cli.processes import pick_threads
     from sigmapca_cli.runner import plan, stochastic
+    from sigmapca_cli.settings.schema import Config
+    from sigmapca_cli.system.processes import pick_threads
     from sigmapca_cli.training import loop
     from sigmapca_cli.training.arrays import as_numpy, made_like
 
@@ -110,7 +110,7 @@ def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found
 @contextlib.contextmanager
 def computing_on(threads: int, by_torch: bool) -> Iterator[None]:
     """Let products inside the block take so many threads, those of torch too if it computes."""
-    from sigmapca_cli.processes import blas
+    from sigmapca_cli.system.processes import blas
 
     with blas(threads), contextlib.ExitStack() as stack:
         if by_torch:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.sources.moments import MomentSource
-from sigmapca_cli.sources.options import Standardisation
-from sigmapca_cli.sources.spacing import one_per_stretch
-from sigmapca_cli.sources.statistics import Moments, block_moments, merge
+from sigmapca_cli.data.matrix.sums import MomentSource
+from sigmapca_cli.data.moments.accumulate import Moments, block_moments, merge
+from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.data.subsample import one_per_stretch
 
 Array = np.ndarray
 

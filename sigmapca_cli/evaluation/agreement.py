@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.matching import Array, cosines, match
+from sigmapca_cli.system.errors import InputError
 
 MATCH_THRESHOLD = 0.2
 """Entry of a rotation above which two components count as matching (paper, rotational indeterminacy)."""

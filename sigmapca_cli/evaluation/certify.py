@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.identifiability import (
     ARBITRARY,
     IDENTIFIED,
@@ -20,9 +20,9 @@ from sigmapca_cli.evaluation.identifiability import (
 )
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
-from sigmapca_cli.shares import gathered, own_of, shared
-from sigmapca_cli.sources.spacing import evenly_spaced
-from sigmapca_cli.ways import Way, way_stored
+from sigmapca_cli.settings.ways import Way, way_stored
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.row_shards import gathered, own_of, shared
 
 ELSEWHERE = "compare seeds instead: sigmapca stability"
 ROTATION_FREE = {"encoder", "unit_norm"}
@@ -32,7 +32,7 @@ NO_AXES = {"linear_ae", "subspace"}
 
 
 def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
-    """Return the certificate of a run (as `runs.read.Run`) on its data, from at most `rows` evenly spaced rows.
+    """Return the certificate of a run (as `storage.read.Run`) on its data, from at most `rows` evenly spaced rows.
 
     The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
     a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the

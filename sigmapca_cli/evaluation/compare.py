@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement_matrix
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.stability import Stability, stability
-from sigmapca_cli.gone_keys import without_gone
-from sigmapca_cli.identity_keys import COMPARED_APART
+from sigmapca_cli.settings.gone_keys import without_gone
+from sigmapca_cli.settings.identity import COMPARED_APART
+from sigmapca_cli.system.errors import InputError
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
 #: Settings in which repetitions of one experiment differ.
@@ -53,7 +53,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[Any]) -> Comparison:
-    """Compare two or more runs (as `runs.read.Run`); raise InputError for fewer, or if one has no filters."""
+    """Compare two or more runs (as `storage.read.Run`); raise InputError for fewer, or if one has no filters."""
     if len(runs) < 2:
         raise InputError("compare needs two or more runs")
     for run in runs:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sigmapca_cli.data.moments.implicit import about_zero
 from sigmapca_cli.evaluation import chance, metrics
 from sigmapca_cli.evaluation.metrics import LOG_COSH_OF_GAUSSIAN, Array, log_cosh
-from sigmapca_cli.processes import blas
-from sigmapca_cli.shares import added, own
-from sigmapca_cli.sources.implicit import about_zero
+from sigmapca_cli.system.processes import blas
+from sigmapca_cli.system.row_shards import added, own
 
 Metrics = dict[str, Any]
 BLOCK = 2048  # rows whose arithmetic stays in the cache
@@ -41,7 +41,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     Notes
     -----
     From the covariance where that is enough, else in one pass over blocks of rows; of a large file, from the rows that
-    its first pass kept (`sources.kept`): `rows_measured` is their number then. The formulas are those of
+    its first pass kept (`data.on_disk.row_sample`): `rows_measured` is their number then. The formulas are those of
     `evaluation.metrics`.
     """
     W = np.asarray(W, dtype=np.float64)
@@ -60,7 +60,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     }
     axes = source.leading_axes(W.shape[1])
     result["pca_sigma"] = np.sqrt(np.maximum(axes.values[: W.shape[1]], 0.0))
-    if axes.error > 0:  # they are found by products, see `sources.eigenpairs`
+    if axes.error > 0:  # they are found by products, see `data.moments.eigenpairs`
         result["pca_error"] = axes.error
     truth = getattr(source, "truth", None)
     sources = truth.sources if truth is not None and truth.sources is not None else None

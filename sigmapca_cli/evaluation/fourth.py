@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, REPELLED, Certificate
 from sigmapca_cli.evaluation.identifiability import without_diagonal as off
-from sigmapca_cli.solvers import ascent, influence
-from sigmapca_cli.solvers.maximum import COUPLED, views
-from sigmapca_cli.solvers.parallel import threads
+from sigmapca_cli.solvers.fourth_moments import ascent, influence
+from sigmapca_cli.solvers.fourth_moments.maximum import COUPLED, views
+from sigmapca_cli.solvers.rows.parallel import threads
 
 
 def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificate:

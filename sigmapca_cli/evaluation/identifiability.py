@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
-from sigmapca_cli.sources.spacing import evenly_spaced
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
 
@@ -156,7 +156,7 @@ def certify(
         Components; blocks are read twice. Rows should come in their natural order, so that those which depend on each
         other are neighbours.
     nonlinearity : str
-        Name of h, which has a score φ (`solvers.scores`).
+        Name of h, which has a score φ (`solvers.newton.scores`).
     derivative : {"true", "one"}
         Whether h′ is itself or 1.
     a : float or array-like of shape (k,)
@@ -188,7 +188,7 @@ def certify(
     the threshold is higher (2.8 for one pair at 0.05, where a t distributed score has 1.7). All pairs are fitted
     together, so the level then holds for each pair only. The equation of H is in docs/evaluation.md.
     """
-    from sigmapca_cli.solvers.scores import lookup
+    from sigmapca_cli.solvers.newton.scores import lookup
 
     score = lookup(nonlinearity, derivative, c)
     blocks = Blocks(Y, block)
@@ -272,8 +272,8 @@ def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: An
 
 
 def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array:
-    from sigmapca_cli.solvers import jacobian
-    from sigmapca_cli.solvers.moments import measure
+    from sigmapca_cli.solvers.newton import jacobian
+    from sigmapca_cli.solvers.newton.score_moments import measure
 
     safe = np.where(sigma > 0, sigma, 1.0)
     measured = measure(moments.rows, np.eye(len(sigma)), score, a, third=True)

@@ -14,8 +14,8 @@ from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.errors import ROWS, bounds, errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.spectra import are_ordered
-from sigmapca_cli.solvers.jacobian import unpack
-from sigmapca_cli.solvers.parallel import threads
+from sigmapca_cli.solvers.newton.jacobian import unpack
+from sigmapca_cli.solvers.rows.parallel import threads
 
 
 def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Certificate:

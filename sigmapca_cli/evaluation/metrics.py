@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sigmapca_cli.data.moments.implicit import as_covariance
+from sigmapca_cli.data.readers.columns import excess_kurtosis
 from sigmapca_cli.evaluation.matching import Array as Array
 from sigmapca_cli.evaluation.matching import amari as amari
 from sigmapca_cli.evaluation.matching import as_float, column_norms
@@ -15,8 +17,6 @@ from sigmapca_cli.evaluation.matching import correlations as correlations
 from sigmapca_cli.evaluation.matching import cosines as cosines
 from sigmapca_cli.evaluation.matching import match as match
 from sigmapca_cli.evaluation.matching import mcc as mcc
-from sigmapca_cli.sources.columns import excess_kurtosis
-from sigmapca_cli.sources.implicit import as_covariance
 
 #: E[log cosh ν] for a standard normal ν, the constant that makes the negentropy of a Gaussian zero.
 LOG_COSH_OF_GAUSSIAN = 0.37456720749143807

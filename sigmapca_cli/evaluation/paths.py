@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sigmapca_cli.evaluation.chance import matched_cosine
-from sigmapca_cli.solvers.path import CLOSE, NEAR, Knot, best, good
+from sigmapca_cli.solvers.fourth_moments.path import CLOSE, NEAR, Knot, best, good
 
 HALF = 0.5
 """Smallest part of the way from chance to the span limit at which halves are said to agree."""

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.matching import Array, cosines
+from sigmapca_cli.system.errors import InputError
 
 RELIABLE_INDEX = 0.9
 """Smallest index of a reproducible cluster. Two unidentified axes, which may point anywhere in their plane, still reach

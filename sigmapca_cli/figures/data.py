@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.figures.filters import as_rgb, plot_images
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_points
 from sigmapca_cli.figures.signals import plot_traces
-from sigmapca_cli.sources.spacing import evenly_spaced
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,16 +24,16 @@ MOST_ROWS = 50_000  # rows drawn
 
 def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
     """Draw a file or folder of any known format to stem.png and stem.pdf; `options` are fields of the data group."""
-    from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.describe import lenient
-    from sigmapca_cli.sources.recognise import options_for
+    from sigmapca_cli.data.config import DataConfig
+    from sigmapca_cli.data.describe.describe import lenient
+    from sigmapca_cli.data.describe.recognise import options_for
 
     source, _ = lenient(DataConfig(path=str(path), **options_for(path, {"standardise": "none", **options})))
     return save(plot_source(source, Path(path).name), stem)
 
 
 def plot_source(source: Any, title: str = "") -> Figure:
-    """Return a figure of a `sources.base.Source`, in the units of its raw features unless it is whitened."""
+    """Return a figure of a `data.source.Source`, in the units of its raw features unless it is whitened."""
     if source.n == 0:
         raise InputError(f"{title}: no rows to draw")
     if source.patch_shape is not None:

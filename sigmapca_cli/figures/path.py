@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: str = "") -> Figure:
     """Draw the agreement over λ or a (log scale), with lines for linear PCA and the span, and rings where filters jump.
 
-    knots: `solvers.path.Knot`. a = ∞ is drawn at twice the largest finite a.
+    knots: `solvers.fourth_moments.path.Knot`. a = ∞ is drawn at twice the largest finite a.
     """
     at = np.array([knot.at for knot in knots])
     finite = at[np.isfinite(at)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
 from sigmapca_cli.figures.filters import plot_filters
@@ -18,7 +18,7 @@ from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
 from sigmapca_cli.figures.titles import run_title
-from sigmapca_cli.sources.spacing import evenly_spaced
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ HISTOGRAM_ROWS = 20_000
 def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source: Any = None) -> list[Path]:
     """Write the figures named in `what` (default: all that suit the run) into `folder`; return the files.
 
-    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like `runs.read.Run`. `source` is its
+    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like `storage.read.Run`. `source` is its
     data; the figures of `WITH_DATA` need it. Raise InputError for an unknown name, and for a figure named in `what`
     that cannot be drawn from this run.
     """

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.atomic import replacing
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.atomic import replacing
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 RESOLVER = "sigmapca_job"
 DIGITS = 10  # of a folder's name: 4,000 jobs share one with a probability below 10⁻⁵
@@ -35,7 +35,7 @@ def job_name(*, _root_: Any) -> str:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from sigmapca_cli.runs.identity import config_hash
+    from sigmapca_cli.storage.identity import config_hash
 
     plain: Any = OmegaConf.to_container(_root_, resolve=False)
     hydra = plain.pop("hydra")
@@ -54,8 +54,8 @@ def folder_of(config: Any) -> Path:
 
 def result_of(config: Any) -> float | list[float] | None:
     """Return what a job gives back to the sweeper, read from its folder; None if it has not finished."""
-    from sigmapca_cli.config import words_of
     from sigmapca_cli.runner.objective import stored
+    from sigmapca_cli.settings.schema import words_of
 
     names = words_of(config.get("objective"))
     try:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.atomic import replace_file
-from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.runs.format import ERROR_FILE, FINISHED, RUN_FILE
-from sigmapca_cli.text import printable
-from sigmapca_cli.untrusted_files import refuse_link
+from sigmapca_cli.storage.format import ERROR_FILE, FINISHED, RUN_FILE
+from sigmapca_cli.system.atomic import replace_file
+from sigmapca_cli.system.errors import InputError, RunFailed
+from sigmapca_cli.system.text import printable
+from sigmapca_cli.system.untrusted_files import refuse_link
 
 REFUSED = ".refused"  # in the sweep's folder: NUMBER.json for each job that was refused by a finished run
 
@@ -77,7 +77,7 @@ def note(folder: Path, error: str, overrides: list[str], status: int, trace: str
 
 def is_finished(folder: Path) -> bool:
     """Return whether the folder holds a finished run."""
-    from sigmapca_cli.runs.read import summary
+    from sigmapca_cli.storage.read import summary
 
     try:
         return (folder / RUN_FILE).exists() and summary(folder)["attrs"].get("status") == FINISHED

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.launchers.failures import REFUSED
-from sigmapca_cli.runs.format import ERROR_FILE, FINISHED
-from sigmapca_cli.runs.read import is_run_folder, summary, true_status
-from sigmapca_cli.text import printable
-from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
+from sigmapca_cli.storage.format import ERROR_FILE, FINISHED
+from sigmapca_cli.storage.read import is_run_folder, summary, true_status
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.text import printable
+from sigmapca_cli.system.untrusted_files import NOTE_LIMIT, read_bytes
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.atomic import replace_file
-from sigmapca_cli.config import words_of
-from sigmapca_cli.errors import InputError, RunFailed
 from sigmapca_cli.launchers import adaptive
 from sigmapca_cli.launchers.adaptive import folder_of, result_of
 from sigmapca_cli.launchers.failures import SweepContext, context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
-from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
+from sigmapca_cli.settings.schema import words_of
+from sigmapca_cli.system.atomic import replace_file
+from sigmapca_cli.system.errors import InputError, RunFailed
+from sigmapca_cli.system.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
     from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
@@ -106,9 +106,9 @@ class Launcher(SlurmLauncher):
 
     def finished(self, number: int, overrides: list[str]) -> bool:
         """Whether its folder holds the finished run of just this configuration; its data are not looked at."""
-        from sigmapca_cli.errors import SigmapcaError
-        from sigmapca_cli.job import job_of
-        from sigmapca_cli.runs.read import is_run_folder, summary
+        from sigmapca_cli.composition.job import job_of
+        from sigmapca_cli.storage.read import is_run_folder, summary
+        from sigmapca_cli.system.errors import SigmapcaError
 
         config = self.compose(number, overrides)
         folder = folder_of(config)
@@ -180,8 +180,8 @@ class Launcher(SlurmLauncher):
 
     def __call__(self, *arguments: Any) -> Any:
         """The job itself, on a cluster's node."""
-        from sigmapca_cli.config import register as register_config
-        from sigmapca_cli.messages import show_warnings
+        from sigmapca_cli.settings.schema import register as register_config
+        from sigmapca_cli.system.messages import show_warnings
 
         register_config()
         register()
@@ -251,7 +251,7 @@ def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext, l
 
 def noted_since(folder: Path, began: float) -> bool:
     """Whether the failure is of this submission, not of an earlier one."""
-    from sigmapca_cli.runs.format import ERROR_FILE
+    from sigmapca_cli.storage.format import ERROR_FILE
 
     try:
         return (folder / ERROR_FILE).stat().st_mtime >= began - 1

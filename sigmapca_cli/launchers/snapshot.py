@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.untrusted_files import read_bytes, refuse_link
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import read_bytes, refuse_link
 
 FOLDER = ".conf"
 DIGITS = 32  # hexadecimal digits of a name: too many for another content of the same name to be found

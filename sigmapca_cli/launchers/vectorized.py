@@ -14,10 +14,10 @@ from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
-from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.launchers.adaptive import folder_of, result_of
 from sigmapca_cli.launchers.failures import context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
+from sigmapca_cli.system.errors import SigmapcaError
 
 
 @dataclass
@@ -42,7 +42,7 @@ class VectorizedLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run all jobs; failures are noted in their folders, as for every launcher."""
-        from sigmapca_cli.signals import Guard
+        from sigmapca_cli.system.signals import Guard
 
         setup_globals()
         composed = [self.compose(list(o), initial_job_idx + i) for i, o in enumerate(job_overrides)]
@@ -73,7 +73,7 @@ class VectorizedLauncher(Launcher):
 
     def grouped(self, composed: list[Any]) -> tuple[list[list[Any]], list[int]]:
         """Groups of (number, job, folder) that can be trained side by side, and the numbers of the others."""
-        from sigmapca_cli.job import job_of
+        from sigmapca_cli.composition.job import job_of
         from sigmapca_cli.runner.grouped import group_key
         from sigmapca_cli.runner.plan import method_of
 
@@ -104,9 +104,9 @@ class VectorizedLauncher(Launcher):
 
     def run_group(self, members: list[Any], guard: Any) -> None:
         """Train one group, then announce and note the failures in it."""
-        from sigmapca_cli.errors import Stopped
         from sigmapca_cli.runner.grouped import train_together
-        from sigmapca_cli.runs.lock import InUse
+        from sigmapca_cli.storage.lock import InUse
+        from sigmapca_cli.system.errors import Stopped
 
         context = context_of(self.task)
         try:
@@ -128,8 +128,8 @@ class VectorizedLauncher(Launcher):
 
     def measure(self, job: Any, folder: Path) -> None:
         """Measure what a search is led by, where the run has not stored it; a failure is announced and noted."""
-        from sigmapca_cli.errors import Stopped
         from sigmapca_cli.runner.objective import measure
+        from sigmapca_cli.system.errors import Stopped
 
         try:
             measure(job, folder)
@@ -140,8 +140,8 @@ class VectorizedLauncher(Launcher):
 
     def source_of(self, job: Any) -> Any:
         """The data of a job, kept for the next group where that has the same."""
-        from sigmapca_cli.runs.identity import config_hash
-        from sigmapca_cli.sources import build
+        from sigmapca_cli.data import build
+        from sigmapca_cli.storage.identity import config_hash
 
         key = config_hash({"data": job.plain["data"]}, ())
         if key != self.known[0]:

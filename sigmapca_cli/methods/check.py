@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.checks import choice
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import objectives, regularisers, updates  # noqa: F401  objectives register
 from sigmapca_cli.methods.config import SCALED, refuse_unused
 from sigmapca_cli.methods.registry import OBJECTIVES, Objective
+from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.config import Config
+    from sigmapca_cli.settings.schema import Config
 
 
 def normalise_regularisers(given: Any) -> dict[str, float]:

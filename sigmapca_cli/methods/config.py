@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sigmapca_cli.checks import choice, in_range
-from sigmapca_cli.conf_files import choices_of
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.settings.checks import choice, in_range
+from sigmapca_cli.settings.conf_files import choices_of
+from sigmapca_cli.system.errors import InputError
 
 SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
 """The nonlinearities that have a scale a; the choices themselves are the files of `conf/nonlinearity`."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.moments.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, pseudoinverse, standardise
-from sigmapca_cli.sources.implicit import WIDE, Axes, Covariance, ImplicitCovariance
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.config import Config
-    from sigmapca_cli.sources.base import Source
+    from sigmapca_cli.data.source import Source
+    from sigmapca_cli.settings.schema import Config
 
 log = logging.getLogger("sigmapca")
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sigmapca_cli.sources.implicit import ImplicitCovariance
+from sigmapca_cli.data.moments.implicit import ImplicitCovariance
 
 
 class TensorCovariance:

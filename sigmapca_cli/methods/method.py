@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sigmapca_cli.data.moments.implicit import as_covariance
 from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, sweeping
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
@@ -18,10 +19,9 @@ from sigmapca_cli.methods.implicit_tensor import leading_axes, tensor_of
 from sigmapca_cli.methods.notation import rows
 from sigmapca_cli.methods.pieces import Pieces, State
 from sigmapca_cli.methods.solution import Solution, deviations, finalise, mixing_norms
-from sigmapca_cli.sources.implicit import as_covariance
 
 if TYPE_CHECKING:
-    from sigmapca_cli.config import Config
+    from sigmapca_cli.settings.schema import Config
 
 Gradients = dict[str, Tensor]
 

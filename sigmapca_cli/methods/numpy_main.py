@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.data.moments.implicit import in_type
 from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
-from sigmapca_cli.sources.implicit import in_type
 
 if TYPE_CHECKING:
-    from sigmapca_cli.config import Config
+    from sigmapca_cli.settings.schema import Config
 
 NONLINEARITIES = ("tanh", "scaled_tanh")
 SIGMAS = ("ema", "data", "unit")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.sources.implicit import WIDE, Covariance, as_covariance
-from sigmapca_cli.sources.statistics import largest_entries
+from sigmapca_cli.data.moments.accumulate import largest_entries
+from sigmapca_cli.data.moments.implicit import WIDE, Covariance, as_covariance
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import constraints
 from sigmapca_cli.methods.method import SMALLEST_SIGMA
 from sigmapca_cli.nn.pieces import LossOfLayer
 from sigmapca_cli.nn.statistics import leading, moments_of
+from sigmapca_cli.system.errors import InputError
 
 
 class SigmaPCA(LossOfLayer):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.estimator.from_run import refusal, scaled
-from sigmapca_cli.runs.find import resolve
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.find import resolve
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
 
 
 def arrays_and_settings(run: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:

@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.sources.statistics import principal_axes, rank_of, streamed_moments
+from sigmapca_cli.data.moments.accumulate import principal_axes, rank_of, streamed_moments
+from sigmapca_cli.system.errors import InputError
 
 
 def batch_mean(v: Tensor, sync: bool) -> Tensor:

@@ -13,26 +13,8 @@ from typing import Any
 from sigmapca_cli.figures.titles import knob, run_title
 from sigmapca_cli.report import charts, paths, settings
 from sigmapca_cli.report.gallery import METRICS, gallery
-from sigmapca_cli.report.gather import (
-    Report,
-    last_value,
-    open_all,
-    ordered,
-    plain,
-    scalar,
-    short,
-)
-from sigmapca_cli.report.page import (
-    Cell,
-    Code,
-    Details,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    Verdicts,
-    write_page,
-)
+from sigmapca_cli.report.gather import Report, last_value, open_all, ordered, plain, scalar, short
+from sigmapca_cli.report.page import Cell, Code, Details, Section, Table, Text, Verdict, Verdicts, write_page
 from sigmapca_cli.report.trust import certificate, verdicts
 
 MOST_COMPARED = 20

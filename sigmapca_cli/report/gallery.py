@@ -8,7 +8,7 @@ from typing import Any
 from sigmapca_cli.report.gather import Report, axes_of, last_value, scalar
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 BUDGET = 2_500_000  # bytes for all filter grids; a page of 20 runs may have 5 MB in all
 MOST_NAMED = 16  # largest number of features whose names are listed

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
-from sigmapca_cli.runs.find import UNREADABLE, find_runs, resolve
-from sigmapca_cli.runs.read import Run, is_run_folder
-from sigmapca_cli.sources.spacing import evenly_spaced
+from sigmapca_cli.storage.find import UNREADABLE, find_runs, resolve
+from sigmapca_cli.storage.read import Run, is_run_folder
+from sigmapca_cli.system.errors import InputError
 
 MOST_AXES = 3  # sliders
 MOST_DRAWN = 60  # runs shown with pictures and configuration; the table lists all runs

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sigmapca_cli import __version__
-from sigmapca_cli.atomic import replace_file
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.atomic import replace_file
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment

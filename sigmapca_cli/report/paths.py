@@ -14,7 +14,7 @@ import numpy as np
 from sigmapca_cli.report.charts import up_to_one
 from sigmapca_cli.report.page import Picture, Pictures, Text
 from sigmapca_cli.report.svg import Series, colours
-from sigmapca_cli.text import printable
+from sigmapca_cli.system.text import printable
 
 LARGEST = 1_000_000
 """Bytes of a file that can be a path."""

@@ -182,8 +182,8 @@ def _line(line: Series, x: Array, y: Array) -> list[str]:
 
 def thinned(x: Array, y: Array) -> tuple[Array, Array]:
     """Return the finite points, at most `MOST_POINTS`, with the last one; of more than 200 points the running mean."""
+    from sigmapca_cli.data.subsample import evenly_spaced
     from sigmapca_cli.figures.curves import running_mean
-    from sigmapca_cli.sources.spacing import evenly_spaced
 
     good = np.isfinite(x) & np.isfinite(y)
     x, y = np.asarray(x, dtype=float)[good], np.asarray(y, dtype=float)[good]

@@ -12,7 +12,7 @@ from sigmapca_cli.evaluation.identifiability import StoredVerdict, from_stored
 from sigmapca_cli.evaluation.words import answers, groups
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 WORDS = "identifiability/words"  # the sentences of a stored certificate, one per line
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sigmapca_cli.checks import choice
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import cores, refuse_several
 from sigmapca_cli.reproduce import page, stored
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
 from sigmapca_cli.reproduce.experiment import Experiment
@@ -17,8 +14,11 @@ from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
-from sigmapca_cli.runs.folders import outputs_root
-from sigmapca_cli.ways import Way, way_of
+from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.settings.ways import Way, way_of
+from sigmapca_cli.storage.folders import outputs_root
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.processes import cores, refuse_several
 
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
@@ -112,7 +112,7 @@ def solvable(
 
 def check_data(chosen: list[Experiment], setting: Setting) -> None:
     """Build the images once before all runs: one download, or one error, not one a run."""
-    from sigmapca_cli.sources import build
+    from sigmapca_cli.data import build
 
     first = next((e for e in chosen if e.images and e.panels), None)
     if first is not None:

@@ -17,11 +17,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.errors import RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.reproduce.work import Planned, Task
+from sigmapca_cli.system.errors import RunFailed, SigmapcaError, Stopped
 
 if TYPE_CHECKING:
-    from sigmapca_cli.job import Job
+    from sigmapca_cli.composition.job import Job
 
 # each(function, items): results as they come, from as many processes as there are jobs.
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
@@ -73,9 +73,9 @@ def alone(one: Planned) -> tuple[str, str]:
 
 def together(unit: list[Planned]) -> list[tuple[str, str]] | None:
     """(folder, problem) of runs trained side by side; None where they have to be tried one by one."""
+    from sigmapca_cli.data import build
     from sigmapca_cli.runner.grouped import train_together
-    from sigmapca_cli.signals import Guard
-    from sigmapca_cli.sources import build
+    from sigmapca_cli.system.signals import Guard
 
     jobs: list[Job] = [one.job for one in unit if one.job is not None]
     with quiet(), Guard() as guard:

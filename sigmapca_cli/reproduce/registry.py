@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sigmapca_cli.checks import nearest
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables, theory
 from sigmapca_cli.reproduce.experiment import Experiment
+from sigmapca_cli.settings.checks import nearest
+from sigmapca_cli.system.errors import InputError
 
 ORDER = (
     "cifar-filters", "signals-orthogonal", "signals-non-orthogonal", "signals-same-variance",

@@ -13,8 +13,8 @@ from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.matching import correlations, match
 from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.ways import Way, way_stored
+from sigmapca_cli.settings.ways import Way, way_stored
+from sigmapca_cli.storage.read import Run
 
 Array = NDArray[np.float64]
 
@@ -148,8 +148,8 @@ class Results:
 
     def source(self, key: str) -> Any:
         """The data of a run."""
-        from sigmapca_cli.sources import build
-        from sigmapca_cli.sources.config import DataConfig, as_stored
+        from sigmapca_cli.data import build
+        from sigmapca_cli.data.config import DataConfig, as_stored
 
         stored = self.run(key).config["data"]
         name = repr(sorted(stored.items()))

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import document
 from sigmapca_cli.reproduce.judge import state
 from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import Reports, counts, number, share, spread
 from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports, write
+from sigmapca_cli.system.errors import InputError
 
 Stored = dict[str, Any]
 QUOTED = (

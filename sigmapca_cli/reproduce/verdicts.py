@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli import __version__
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.reproduce.engine import Outcome, short
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, judge
 from sigmapca_cli.reproduce.plan import Setting, name_of
 from sigmapca_cli.reproduce.results import Results, last_loss
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
 
 WAYS = ("default", "paper", "newton", "moments")
 NUMBERS = (

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sigmapca_cli.errors import SigmapcaError
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.plan import Setting, name_of
+from sigmapca_cli.system.errors import SigmapcaError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.job import Job
+    from sigmapca_cli.composition.job import Job
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def job(task: Task) -> Job:
     found = composed(task.overrides)
     if task.solver != "stochastic":
         from sigmapca_cli.runner.plan import SOLVERS
-        from sigmapca_cli.ways import Way
+        from sigmapca_cli.settings.ways import Way
 
         if SOLVERS[Way(task.solver)].refusal(found.cfg) is None:
             return composed((*task.overrides, f"solver={task.solver}"))
@@ -73,7 +73,7 @@ def job(task: Task) -> Job:
 
 def composed(overrides: tuple[str, ...]) -> Job:
     """The job of these overrides; a run that is finished already is not made again."""
-    from sigmapca_cli.composing import compose_job
+    from sigmapca_cli.composition.compose import compose_job
 
     return compose_job([*overrides, "if_exists=skip"])
 

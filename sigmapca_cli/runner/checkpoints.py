@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.atomic import check_fence
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs import checkpoint as files
-from sigmapca_cli.runs.format import CHECKPOINT_FILE, RUN_FILE
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage import checkpoint as files
+from sigmapca_cli.storage.format import CHECKPOINT_FILE, RUN_FILE
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.atomic import check_fence
+from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.arrays import as_numpy, made_like
 from sigmapca_cli.training.trainer import Memory, Trainer
 

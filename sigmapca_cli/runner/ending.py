@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.config import Config
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
-from sigmapca_cli.runs.find import shortened
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.settings.ways import Way
+from sigmapca_cli.storage.find import shortened
 from sigmapca_cli.training.length import FIRST, MOST
-from sigmapca_cli.ways import Way
 
 
 def summary(folder: Path, evaluation: dict[str, Any]) -> str:

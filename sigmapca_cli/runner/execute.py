@@ -7,17 +7,17 @@ import importlib
 import sys
 import threading
 
-from sigmapca_cli.config import Config
+from sigmapca_cli.data import build
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.processes import blas
 from sigmapca_cli.runner.footprint import forecast_of
 from sigmapca_cli.runner.open_run import OpenRun
 from sigmapca_cli.runner.plan import SOLVERS, Plan, needs_torch
 from sigmapca_cli.runner.solved import Facts
-from sigmapca_cli.signals import Guard
-from sigmapca_cli.sources import build
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.system.processes import blas
+from sigmapca_cli.system.signals import Guard
 
 SMALL = 1_000_000_000
 """Entries of a matrix whose covariance takes about a second."""

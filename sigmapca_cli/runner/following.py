@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sigmapca_cli.job import Job
-from sigmapca_cli.runs.folders import outputs_root
-from sigmapca_cli.runs.format import METRICS_FILE
-from sigmapca_cli.runs.metrics import latest
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.composition.job import Job
+from sigmapca_cli.storage.folders import outputs_root
+from sigmapca_cli.storage.format import METRICS_FILE
+from sigmapca_cli.storage.metrics import latest
+from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.tracking.protocols import Tracked, flat
 
 Attach = Callable[[RunWriter], None]

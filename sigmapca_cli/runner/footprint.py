@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.limits import memory_left
-from sigmapca_cli.sources.config import Forecast
-from sigmapca_cli.sources.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
-from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.sources.kept import MOST_BYTES
-from sigmapca_cli.sources.second_moments import GRAM_ROWS
-from sigmapca_cli.ways import Way, way_of
+from sigmapca_cli.data.config import Forecast
+from sigmapca_cli.data.moments.covariance import GRAM_ROWS
+from sigmapca_cli.data.moments.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.on_disk.row_sample import MOST_BYTES
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.settings.ways import Way, way_of
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.limits import memory_left
 
 FLOAT = 8
 """Bytes of a number in float64."""
@@ -23,11 +23,11 @@ BASE = float(MOST_BYTES + (128 << 20))
 def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     """Return the bytes that the largest arrays of a run on n rows of p features take together, besides its data.
 
-    The second moments: three matrices (p, p), or of many features the vectors of `sources.eigenpairs`. The solution:
+    The second moments: three matrices (p, p), or of many features the vectors of `data.moments.eigenpairs`. The solution:
     filters, encoder, decoder and their copies. The rows: projected on k directions for the solvers, or the state and
     the groups of the convergence measure for training.
     """
-    from sigmapca_cli.solvers.projection import LARGEST_ROWS  # most runs need no solver
+    from sigmapca_cli.solvers.rows.projection import LARGEST_ROWS  # most runs need no solver
 
     k = int(cfg.k)
     if p <= WIDE:

@@ -12,18 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.identity_keys import PER_RUN
-from sigmapca_cli.job import Job
+from sigmapca_cli.composition.job import Job
+from sigmapca_cli.data.n_components import DEFAULT
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.numpy_main import NumpyMain
-from sigmapca_cli.processes import blas, mapped
 from sigmapca_cli.runner.lifecycle import finish_run, opened_run
 from sigmapca_cli.runner.open_run import active_run
 from sigmapca_cli.runner.stochastic import TrainedRun, Training, build_solution
-from sigmapca_cli.runs.identity import config_hash
-from sigmapca_cli.signals import Guard
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import DEFAULT
+from sigmapca_cli.settings.identity import PER_RUN
+from sigmapca_cli.storage.identity import config_hash
+from sigmapca_cli.system.errors import SigmapcaError
+from sigmapca_cli.system.processes import blas, mapped
+from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training.protocols import TrainedMethod
 
 log = logging.getLogger("sigmapca")

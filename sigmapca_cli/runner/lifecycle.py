@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.composition.job import Job
+from sigmapca_cli.data.cleaning.outliers import warn_about
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
-from sigmapca_cli.gone_keys import replaced
-from sigmapca_cli.job import Job
-from sigmapca_cli.low_rank import LowRank
+from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.ending import independence_words, loose_pairs, summary, unconverged
@@ -27,16 +26,17 @@ from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
 from sigmapca_cli.runner.plan import Plan, make_plan
 from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runner.solved import Facts
-from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.runs.format import STATUSES
-from sigmapca_cli.runs.identity import find_by_hash
-from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.provenance import torch_version
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.sidecars import forget_failure, save_hydra
-from sigmapca_cli.runs.write import RunWriter, claim_folder, create_run_folder
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.owners import warn_about
+from sigmapca_cli.settings.gone_keys import replaced
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage.find import shortened
+from sigmapca_cli.storage.format import STATUSES
+from sigmapca_cli.storage.identity import find_by_hash
+from sigmapca_cli.storage.lock import FolderLock
+from sigmapca_cli.storage.provenance import torch_version
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.sidecars import forget_failure, save_hydra
+from sigmapca_cli.storage.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.system.errors import InputError, RunFailed
 
 log = logging.getLogger("sigmapca")
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.composition.job import Job
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.job import Job
-from sigmapca_cli.runs.read import Run, summary
-from sigmapca_cli.runs.write import write_evaluation
-from sigmapca_cli.untrusted_files import refuse_link
+from sigmapca_cli.storage.read import Run, summary
+from sigmapca_cli.storage.write import write_evaluation
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import refuse_link
 
 HALVES = "halves"  # in a run's folder: the same settings on the even and on the odd rows
 
@@ -81,8 +81,8 @@ def half_job(job: Job, folder: Path, half: str) -> Job:
 
 def unidentified(job: Job, folder: Path) -> int:
     """Return how many components of a run the data do not identify, by its certificate."""
+    from sigmapca_cli.data import build
     from sigmapca_cli.evaluation.certify import certify_run
-    from sigmapca_cli.sources import build
 
     found: Any = certify_run(Run.open(folder), build(job.cfg.data))
     return int((~found.identified).sum())

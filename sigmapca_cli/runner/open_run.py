@@ -10,11 +10,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.runner.plan import Plan
-from sigmapca_cli.runs.sidecars import LogFile
-from sigmapca_cli.runs.write import RunWriter
-from sigmapca_cli.sources.base import Source
+from sigmapca_cli.storage.sidecars import LogFile
+from sigmapca_cli.storage.write import RunWriter
+from sigmapca_cli.system.errors import SigmapcaError
 
 log = logging.getLogger("sigmapca")
 

@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.job import Job
+from sigmapca_cli.composition.job import Job
+from sigmapca_cli.data.moments.accumulate import check_k
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.n_components import count_for
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.runner import solved
 from sigmapca_cli.runner.checkpoints import Saved
 from sigmapca_cli.runner.footprint import check_memory
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.components import count_for
-from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.sources.statistics import check_k
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.settings.ways import Way, way_of
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.training.protocols import TrainedMethod
-from sigmapca_cli.ways import Way, way_of
 
 EVERY_WAY = (
     *("data", "model", "k", "seed", "threads", "device", "recipe"),
@@ -200,7 +200,7 @@ def threads_of(cfg: Config, source: Source) -> int:
 def check_rows(cfg: Config, source: Source) -> None:
     """Raise InputError if only sums over the rows are known, and the method needs rows."""
     if not source.has_rows and cfg.model.objective not in ("pca_svd", "ppca", "factor_analysis"):
-        from sigmapca_cli.sources.moments import NO_ROWS
+        from sigmapca_cli.data.matrix.sums import NO_ROWS
 
         raise InputError(f"{named(cfg)}: {NO_ROWS}")
 

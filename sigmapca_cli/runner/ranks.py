@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import torch.distributed as dist
 from torch import Tensor
 
-from sigmapca_cli.errors import InputError, SigmapcaError, Stopped
-from sigmapca_cli.processes import WorkerInfo
-from sigmapca_cli.signals import RESUMABLE
+from sigmapca_cli.system.errors import InputError, SigmapcaError, Stopped
+from sigmapca_cli.system.processes import WorkerInfo
+from sigmapca_cli.system.signals import RESUMABLE
 
 SETUP_TIMEOUT = timedelta(hours=6)  # the slowest rank has read its data by then
 STEP_TIMEOUT = timedelta(

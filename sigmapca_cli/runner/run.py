@@ -6,11 +6,11 @@ import logging
 import time
 from pathlib import Path
 
-from sigmapca_cli.job import Job
-from sigmapca_cli.processes import distributed_env
+from sigmapca_cli.composition.job import Job
 from sigmapca_cli.runner.execute import load_source, solve
 from sigmapca_cli.runner.lifecycle import finish_run, opened_run
-from sigmapca_cli.signals import Guard
+from sigmapca_cli.system.processes import distributed_env
+from sigmapca_cli.system.signals import Guard
 
 log = logging.getLogger("sigmapca")
 

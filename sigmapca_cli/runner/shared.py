@@ -17,22 +17,22 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import torch
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.composition.job import Job
+from sigmapca_cli.data.cleaning.outliers import warnings_about
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
-from sigmapca_cli.job import Job
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.processes import WorkerInfo, blas
 from sigmapca_cli.runner.execute import at_once, load_source
 from sigmapca_cli.runner.lifecycle import finish_run, opened_run
 from sigmapca_cli.runner.plan import Plan, make_plan, method_of
 from sigmapca_cli.runner.ranks import Ranks
 from sigmapca_cli.runner.solved import Facts
-from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.shares import shared
-from sigmapca_cli.signals import Guard
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.owners import warnings_about
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage.find import shortened
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.processes import WorkerInfo, blas
+from sigmapca_cli.system.row_shards import shared
+from sigmapca_cli.system.signals import Guard
 
 log = logging.getLogger("sigmapca")
 Made = TypeVar("Made")

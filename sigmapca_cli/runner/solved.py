@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.config import SCALED, refuse_unused
 from sigmapca_cli.methods.direct import DirectMethod
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner.start import start_of_solver
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
 from sigmapca_cli.solvers.independence.fit import independence_fit
-from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.solvers.projected import lica_fit, newton_fit
-from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, lookup
-from sigmapca_cli.sources.base import Source
+from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
+from sigmapca_cli.solvers.newton.scores import ASYMMETRIC_SCALE, lookup
+from sigmapca_cli.system.errors import InputError
 
 Facts = dict[str, Any]
 """What is stored in /evaluation of how a solution was found; `converged` is always among it."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.linalg.rotations import random_orthonormal
-from sigmapca_cli.sources.base import Source
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.system.errors import InputError
 
 
 def from_file(name: str, p: int, k: int) -> np.ndarray:
@@ -18,8 +18,8 @@ def from_file(name: str, p: int, k: int) -> np.ndarray:
         except (OSError, ValueError) as problem:
             raise InputError(f"init_file={name}: not a readable .npy file ({problem})") from None
     else:
-        from sigmapca_cli.runs.find import resolve
-        from sigmapca_cli.runs.read import Run
+        from sigmapca_cli.storage.find import resolve
+        from sigmapca_cli.storage.read import Run
 
         W = Run.open(resolve(name)).filters
     W = np.asarray(W, dtype=np.float64)
@@ -50,7 +50,7 @@ def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:
 
 def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
     """Return the filters (p, k) of solver=moments, found from the principal axes."""
-    from sigmapca_cli.solvers.moments_fit import moments_fit
+    from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
 
     own = cfg.solver
     solution, _ = moments_fit(source, cfg.k, own.lam, starts=own.starts, threads=cfg.threads, clip=own.clip)

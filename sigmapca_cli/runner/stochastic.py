@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import RunFailed, Stopped
+from sigmapca_cli.data.moments.implicit import in_type
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.numpy_main import NumpyMain
 from sigmapca_cli.methods.solution import Solution, deviations
 from sigmapca_cli.runner import checkpoints
@@ -19,10 +19,10 @@ from sigmapca_cli.runner.open_run import OpenRun
 from sigmapca_cli.runner.progress import progress, say
 from sigmapca_cli.runner.solved import Facts
 from sigmapca_cli.runner.start import initial_filters
-from sigmapca_cli.runs.find import shortened
-from sigmapca_cli.signals import Guard
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.implicit import in_type
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage.find import shortened
+from sigmapca_cli.system.errors import RunFailed, Stopped
+from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy, contiguous
 from sigmapca_cli.training.batches import Batches

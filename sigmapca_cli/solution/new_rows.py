@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.low_rank import LowRank
-from sigmapca_cli.shares import shared
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig, as_stored, kinds_of
+from sigmapca_cli.data.describe.recognise import kind_of_path
+from sigmapca_cli.data.in_memory import MemorySource, PlacedSource
+from sigmapca_cli.data.matrix import arrays
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.readers.sparse_files import is_sparse
+from sigmapca_cli.data.readers.table import in_order
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.solution.solution import Solution, told_incomplete
-from sigmapca_cli.sources import arrays, build
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.config import DataConfig, as_stored, kinds_of
-from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.sources.memory import MemorySource, PlacedSource
-from sigmapca_cli.sources.options import Standardisation
-from sigmapca_cli.sources.recognise import kind_of_path
-from sigmapca_cli.sources.sparse_files import is_sparse
-from sigmapca_cli.sources.table import in_order
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.row_shards import shared
 
 # Settings of how a file is read, without those that select or change rows.
 TABLES = (

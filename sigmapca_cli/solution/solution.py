@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.low_rank import LowRank
-from sigmapca_cli.sources.config import as_stored
-from sigmapca_cli.sources.implicit import WIDE
-from sigmapca_cli.sources.patches import pixel_unit
+from sigmapca_cli.data.config import as_stored
+from sigmapca_cli.data.images.patches import pixel_unit
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.linalg.low_rank import LowRank
+from sigmapca_cli.system.errors import InputError
 
 Array = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.atomic import replace_file
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.format import TRACKERS_FILE
+from sigmapca_cli.storage.format import TRACKERS_FILE
+from sigmapca_cli.system.atomic import replace_file
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import NOTE_LIMIT, read_bytes
 from sigmapca_cli.tracking.protocols import Rows, Tracked, Tracker
-from sigmapca_cli.untrusted_files import NOTE_LIMIT, read_bytes
 
 CLASSES = {
     "tensorboard": ("sigmapca_cli.tracking.tensorboard", "TensorBoard"),

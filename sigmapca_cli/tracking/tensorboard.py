@@ -11,8 +11,8 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from sigmapca_cli.system.untrusted_files import refuse_link
 from sigmapca_cli.tracking.protocols import Rows, Tracked
-from sigmapca_cli.untrusted_files import refuse_link
 
 FOLDER = "tensorboard"
 

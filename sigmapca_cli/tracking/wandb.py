@@ -7,8 +7,8 @@ from typing import Any
 
 import wandb
 
+from sigmapca_cli.system.untrusted_files import refuse_link
 from sigmapca_cli.tracking.protocols import Rows, Tracked
-from sigmapca_cli.untrusted_files import refuse_link
 
 PROJECT = "sigmapca"
 log = logging.getLogger("sigmapca")

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sigmapca_cli.config import Config
 from sigmapca_cli.methods.method import Method
+from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.batches import Batch
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sigmapca_cli.processes import cores
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.implicit import WIDE
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.system.processes import cores
 from sigmapca_cli.training.order import random_order, through_buffer
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on

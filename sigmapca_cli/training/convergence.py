@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.sources.base import Source
-from sigmapca_cli.sources.implicit import Covariance
+from sigmapca_cli.data.moments.implicit import Covariance
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.training.arrays import Array
 from sigmapca_cli.training.curvature import Curvatures, curvatures_at
 from sigmapca_cli.training.fields import Field, fields_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from sigmapca_cli.data.moments.implicit import Covariance
 from sigmapca_cli.methods.solution import deviations
-from sigmapca_cli.sources.implicit import Covariance
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from sigmapca_cli.processes import cores
+from sigmapca_cli.system.processes import cores
 from sigmapca_cli.training.batches import Batch, Batches, StackedBatches
 
 log = logging.getLogger("sigmapca")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from sigmapca_cli.config import Config
+from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training.arrays import as_rows
 from sigmapca_cli.training.optimizers import STATE_NAMES
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sigmapca_cli.config import Config
+from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training.arrays import as_rows
 from sigmapca_cli.training.batches import Batch
 from sigmapca_cli.training.fused_optimizers import FusedOptimizer, fused_optimizer

@@ -2,7 +2,7 @@
 
 import math
 
-from sigmapca_cli.config import Config
+from sigmapca_cli.settings.schema import Config
 
 PASSES = 3
 """Passes over the data of the first stage, as many as the paper makes."""

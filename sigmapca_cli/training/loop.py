@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.processes import mapped
+from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.training.arrays import as_numpy, stack
 from sigmapca_cli.training.forked_batches import open_batches
 from sigmapca_cli.training.stacked_step import stacked_step

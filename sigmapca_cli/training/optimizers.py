@@ -17,7 +17,7 @@ from sigmapca_cli.training.arrays import Array, as_numpy, made_like
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sigmapca_cli.config import OptimizerConfig
+    from sigmapca_cli.settings.schema import OptimizerConfig
 
 STATE_NAMES = {"adam": ("m", "v"), "sgd": ("b",)}
 """What each optimizer remembers of a parameter W: arrays `m.W` and so on in the optimizer state."""

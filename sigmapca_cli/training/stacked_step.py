@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.processes import available_threads
+from sigmapca_cli.system.processes import available_threads
 from sigmapca_cli.training.arrays import Array, as_rows, detached, is_numpy, stack
 from sigmapca_cli.training.fused_step import FusedStep
 from sigmapca_cli.training.protocols import Step

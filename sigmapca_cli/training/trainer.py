@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import RunFailed
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.system.errors import RunFailed
 from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence

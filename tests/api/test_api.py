@@ -13,9 +13,9 @@ from scipy import sparse
 from shell import run_command
 
 import sigmapca_cli as sp
-from sigmapca_cli.composing import compose_job
+from sigmapca_cli.composition.compose import compose_job
 from sigmapca_cli.figures.run import NAMES
-from sigmapca_cli.quoting import override
+from sigmapca_cli.settings.quoting import override
 
 
 def rows(n=1500, p=6, seed=0):

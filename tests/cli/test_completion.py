@@ -141,10 +141,10 @@ def test_run_names_last_first_then_the_newest(tmp_path, monkeypatch):
 
 def test_every_choice_that_is_offered_is_accepted():
     """The keys and choices on offer are those that the schema takes."""
-    from sigmapca_cli.conf_files import all_groups
-    from sigmapca_cli.config import Config
-    from sigmapca_cli.errors import InputError
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data.config import DataConfig
+    from sigmapca_cli.settings.conf_files import all_groups
+    from sigmapca_cli.settings.schema import Config
+    from sigmapca_cli.system.errors import InputError
 
     offered = answers(["train"], "")
     assert set(offered) == {f"{key}=" for key in {*Config.__dataclass_fields__, *all_groups()}}

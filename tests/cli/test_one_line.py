@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from small_disks import fill
 
-from sigmapca_cli.atomic import ABANDONED_AFTER, replace_file, replacing
-from sigmapca_cli.errors import InputError, RunFailed
+from sigmapca_cli.composition.overrides import parsed
 from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcomes
-from sigmapca_cli.overrides import parsed
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage.write import RunWriter
+from sigmapca_cli.system.atomic import ABANDONED_AFTER, replace_file, replacing
+from sigmapca_cli.system.errors import InputError, RunFailed
 
 SMALL = ("data=planted", "data.n=64", "data.p=6", "data.k=2", "data.group=1", "k=2", "steps=4", "threads=1")
 
@@ -95,7 +95,7 @@ def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
 def test_a_log_that_finds_no_space_says_nothing_itself(small_disk, capfd):
     import logging
 
-    from sigmapca_cli.runs.sidecars import LogFile
+    from sigmapca_cli.storage.sidecars import LogFile
 
     log = LogFile(small_disk)
     fill(small_disk, leave=0)
@@ -107,7 +107,7 @@ def test_a_log_that_finds_no_space_says_nothing_itself(small_disk, capfd):
 
 def test_what_a_killed_export_left_aside_goes_with_the_next_one(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from sigmapca_cli.atomic import replacing\n"
+        "import os, sys; from pathlib import Path; from sigmapca_cli.system.atomic import replacing\n"
         "with replacing(Path(sys.argv[1])) as aside:\n    aside.write_text('half'); os.kill(os.getpid(), 9)\n"
     )
     target = tmp_path / "filters.npz"

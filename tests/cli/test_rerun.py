@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 
 def test_rerun_says_identical_or_what_differs(sigmapca, tmp_path, small):

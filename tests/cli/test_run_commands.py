@@ -10,8 +10,8 @@ import pytest
 from shell import run_command
 
 from sigmapca_cli.cli.runs import in_order
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.where import condition
+from sigmapca_cli.storage.where import condition
+from sigmapca_cli.system.errors import InputError
 
 DATA = ("data=planted", "data.n=6000", "data.p=16", "data.k=4", "data.group=2")
 
@@ -100,7 +100,7 @@ def test_transform_then_reconstruct_is_exact_when_k_is_p(world):
 
 
 def test_transform_equals_the_encoder(world):
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     x = np.random.default_rng(1).normal(size=(50, 16))
     np.savetxt(world.folder / "x.csv", x, delimiter=",", fmt="%.17g")
@@ -146,7 +146,7 @@ def test_show_plot_export_last(world):
 
 
 def test_linear_ica_is_shown_and_compared_by_its_unmixing(world):
-    from sigmapca_cli.runs.read import Run
+    from sigmapca_cli.storage.read import Run
 
     world("train", *DATA, "model=lica_two_step", "a=3", "steps=800", "k=4", "--run-dir", "outputs/ica")
     run = Run.open(world.folder / "outputs" / "ica")

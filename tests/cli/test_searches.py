@@ -8,12 +8,12 @@ import yaml
 
 from sigmapca_cli.cli.searches import Search
 from sigmapca_cli.cli.sweeps import sweep_of
-from sigmapca_cli.composing import Folders
-from sigmapca_cli.config import Config
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.composition.compose import Folders
 from sigmapca_cli.launchers.adaptive import as_result
 from sigmapca_cli.launchers.outcome import outcomes
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
 
 SMALL = ("data=planted", "data.n=1500", "data.p=10", "data.k=3", "data.group=3", "k=3", "threads=1")
 SEARCH = ("train", "-m", *SMALL, "hydra/sweeper=optuna", "objective=mcc")
@@ -21,7 +21,7 @@ SPACE = ("steps=60", "lr=tag(log,interval(0.0001,0.1))", "hydra.sweeper.n_jobs=2
 
 KILL_AT_THE_THIRD = """
 import os, signal
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage.write import RunWriter
 ends, finish = [], RunWriter.finish
 def killed(self, *arguments, **words):
     ends.append(self)

@@ -159,9 +159,9 @@ def test_prepared_data_may_be_whitened_after_all(ran):
 
 def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
     """Its configuration does not say `recognise`; it was trained on all that the file holds."""
-    from sigmapca_cli.runs.files import edit
-    from sigmapca_cli.runs.read import Run
-    from sigmapca_cli.runs.summary import summary_text
+    from sigmapca_cli.storage.files import edit
+    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.summary import summary_text
 
     FLOWERS.to_csv(tmp_path / "t.csv")
     keys = ("data=array", "data.path=t.csv", "data.recognise=false", "data.standardise=feature")

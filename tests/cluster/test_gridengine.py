@@ -10,7 +10,7 @@ from pathlib import Path
 
 from run_data import datasets
 
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gridengine" / "sweep.sh"
 SMALL = "data=planted data.n=4000 data.p=16 data.k=4 data.group=2 k=4 threads=1 checkpoint.every_steps=500"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sigmapca_cli.runs.provenance import job_id
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.provenance import job_id
+from sigmapca_cli.storage.read import Run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = "data=planted data.n=200 data.p=6 data.k=2 data.group=1 k=2 steps=20"

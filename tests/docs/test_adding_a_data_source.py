@@ -8,12 +8,12 @@ import pytest
 import yaml
 from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, mistyped, train, unformatted
 
-from sigmapca_cli import sources
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.runs.identity import config_hash
-from sigmapca_cli.sources import config
-from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.preparing import prepare
+from sigmapca_cli import data
+from sigmapca_cli.data import config
+from sigmapca_cli.data.cache.preparing import prepare
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.storage.identity import config_hash
+from sigmapca_cli.system.errors import InputError
 
 BLOCKS = blocks_of("adding-a-data-source.md")
 MODULE, ROW, SETTINGS, TEST = BLOCKS
@@ -25,7 +25,7 @@ def added(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     conf = copied_conf(tmp_path, monkeypatch)
     (conf / "data" / "bars.yaml").write_text(SETTINGS, encoding="utf-8")
-    module = ModuleType("sigmapca_cli.sources.bars")
+    module = ModuleType("sigmapca_cli.data.synthetic.bars")
     exec(MODULE, vars(module))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for name, kind in eval("{" + ROW + "}", vars(config)).items():
@@ -50,7 +50,7 @@ def test_it_passes_the_tests_of_all_sources(added, tmp_path):
 
 
 def test_its_rows_are_bars_and_its_truth_says_which(added):
-    source = sources.build(DataConfig(**{**added, "n": 500}))
+    source = data.build(DataConfig(**{**added, "n": 500}))
     raw = source.take(np.arange(500), raw=True).reshape(500, 8, 8)
     on = source.truth.sources.astype(bool)
     assert source.patch_shape == (8, 8, 1) and on.mean() == pytest.approx(1 / 8, abs=0.01)
@@ -61,29 +61,29 @@ def test_its_rows_are_bars_and_its_truth_says_which(added):
 def test_its_hash_names_the_data(added):
     """The same settings, the same hash; another seed, half or scale, another one."""
     made = {
-        repr(change): sources.build(DataConfig(**{**added, "n": 200, **change})).hash
+        repr(change): data.build(DataConfig(**{**added, "n": 200, **change})).hash
         for change in ({}, {"seed": 1}, {"half": "odd"}, {"scale_input": 2.0}, {"patch": 9})
     }
     assert len(set(made.values())) == len(made)
-    assert sources.build(DataConfig(**{**added, "n": 200})).hash == made["{}"]
+    assert data.build(DataConfig(**{**added, "n": 200})).hash == made["{}"]
 
 
 def test_it_is_prepared_completed_and_refused_as_others_are(added, tmp_path):
     from sigmapca_cli.cli.completion import overrides
 
     prepared = prepare(DataConfig(**{**added, "n": 200}), tmp_path / "bars.h5")
-    again = sources.build(DataConfig(name="prepared", path=str(prepared)))
+    again = data.build(DataConfig(name="prepared", path=str(prepared)))
     assert again.hash and again.truth.sources.shape == (200, 16)
     assert ("data=bars", "") in list(overrides("data=b"))
     with pytest.raises(InputError, match="data=bars reads no file"):
-        sources.build(DataConfig(**{**added, "path": "x.npy"}))
+        data.build(DataConfig(**{**added, "path": "x.npy"}))
     with pytest.raises(InputError, match="data=bars needs"):
-        sources.build(DataConfig(**{**added, "n": 10**13}))
+        data.build(DataConfig(**{**added, "n": 10**13}))
 
 
 def test_a_field_that_is_not_among_the_younger_ones_changes_every_hash(monkeypatch):
     """What the page warns of."""
-    from sigmapca_cli.identity_keys import YOUNGER
+    from sigmapca_cli.settings.identity import YOUNGER
 
     stored = {"data": {"name": "planted", "seed": 0}}
     young = {"data": {**stored["data"], "thickness": 1}}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, train, unformatted
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.methods import config, nonlinearities
-from sigmapca_cli.solvers import scores
+from sigmapca_cli.solvers.newton import scores
+from sigmapca_cli.system.errors import InputError
 
 BLOCKS = blocks_of("adding-a-nonlinearity.md")
 FUNCTION, SETTINGS, SCALED, SCORE, ROW, TEST = BLOCKS
@@ -97,7 +97,7 @@ def test_what_the_page_writes_is_formatted(tmp_path):
 
 
 def test_every_registered_nonlinearity_has_a_file_and_every_file_a_function():
-    from sigmapca_cli.conf_files import choices_of
+    from sigmapca_cli.settings.conf_files import choices_of
 
     assert set(choices_of("nonlinearity")) == set(nonlinearities.REGISTRY)
     assert set(nonlinearities.REGISTRY) >= config.SCALED

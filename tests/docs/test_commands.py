@@ -89,7 +89,7 @@ def parse(words: list[str]) -> None:
     command = get_command(app).commands[words[0]]
     command.make_context(words[0], [word for word in words[1:] if word != "--debug"])
     if words[0] == "reproduce":
-        from sigmapca_cli.conf_files import groups
+        from sigmapca_cli.settings.conf_files import groups
 
         names = [w for i, w in enumerate(words[1:]) if not w.startswith("-") and not words[i].startswith("-")]
         assert not set(names) - {*groups()["experiment"], "theory"}, names

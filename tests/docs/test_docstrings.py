@@ -19,14 +19,14 @@ CLASSES = (
     "sigmapca_cli.nn.patches.PatchSigmaPCA",
     "sigmapca_cli.estimator.gaussian.GaussianModel",
     "sigmapca_cli.sklearn.SigmaPCA",
-    "sigmapca_cli.runs.read.Run",
+    "sigmapca_cli.storage.read.Run",
     "sigmapca_cli.evaluation.stability.Stability",
     "sigmapca_cli.evaluation.identifiability.Certificate",
-    "sigmapca_cli.solvers.newton.NewtonResult",
-    "sigmapca_cli.solvers.maximum.Maximum",
+    "sigmapca_cli.solvers.newton.solve.NewtonResult",
+    "sigmapca_cli.solvers.fourth_moments.maximum.Maximum",
 )
 MODULES = (
-    "sigmapca_cli.export",
+    "sigmapca_cli.solution.export",
     "sigmapca_cli.evaluation",
     "sigmapca_cli.evaluation.matching",
     "sigmapca_cli.evaluation.metrics",
@@ -36,10 +36,10 @@ FUNCTIONS = (
     "sigmapca_cli.api.training.train",
     "sigmapca_cli.api.listing.runs",
     "sigmapca_cli.evaluation.identifiability.certify",
-    "sigmapca_cli.solvers.newton.solve",
-    "sigmapca_cli.solvers.maximum.maximise",
-    "sigmapca_cli.solvers.projected.newton_fit",
-    "sigmapca_cli.solvers.moments_fit.moments_fit",
+    "sigmapca_cli.solvers.newton.solve.solve",
+    "sigmapca_cli.solvers.fourth_moments.maximum.maximise",
+    "sigmapca_cli.solvers.main_loss.fit.newton_fit",
+    "sigmapca_cli.solvers.fourth_moments.fit.moments_fit",
 )
 # Not asked for: where the first line stands (GL01, GL02), a longer summary, See Also and examples for each.
 LEFT_OUT = {"GL01", "GL02", "ES01", "EX01", "SA01", "SA04"}

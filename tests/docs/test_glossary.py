@@ -48,10 +48,11 @@ def test_a_word_has_one_or_two_facts_and_a_place_that_exists():
 
 def test_a_place_that_is_not_there_is_found():
     assert (
-        missing("[x](nowhere.md), `Truth` in `sources/planted.py`, `runs/nowhere.py`, `conf/nowhere/`") != []
+        missing("[x](nowhere.md), `Truth` in `data/synthetic/planted.py`, `storage/nowhere.py`, `conf/nowhere/`")
+        != []
     )
-    assert missing("`Truth` in `sources/planted.py`") == ["Truth"] and not missing(
-        "`Truth` in `sources/truth.py`"
+    assert missing("`Truth` in `data/synthetic/planted.py`") == ["Truth"] and not missing(
+        "`Truth` in `data/truth.py`"
     )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.reproduce import stored
+from sigmapca_cli.system.errors import InputError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MADE = stored.pages(DOCS)

@@ -22,10 +22,10 @@ from forked import torture
 from PIL import Image
 from shell import Result, run_command
 
-from sigmapca_cli.atomic import ABANDONED_AFTER
-from sigmapca_cli.runs import checkpoint
-from sigmapca_cli.runs.files import reading
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage import checkpoint
+from sigmapca_cli.storage.files import reading
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.atomic import ABANDONED_AFTER
 
 HELPERS = Path(__file__).resolve().parents[1] / "helpers"
 ROWS = np.random.default_rng(0).laplace(size=(3000, 12))
@@ -36,9 +36,10 @@ TRAIN = (
 FILES = {"train-images-idx3-ubyte.gz": 200_000, "train-labels-idx1-ubyte.gz": 70_000}
 # The lines that write: a draw from all lines of a command would seldom find one.
 WRITING = (
-    "sigmapca_cli/atomic.py", "sigmapca_cli/export.py", "sigmapca_cli/cli/outputs.py", "sigmapca_cli/figures/save.py",
-    "sigmapca_cli/sources/download.py", "sigmapca_cli/sources/build_once.py", "sigmapca_cli/sources/preparing.py",
-    "sigmapca_cli/runs/",
+    "sigmapca_cli/system/atomic.py", "sigmapca_cli/solution/export.py", "sigmapca_cli/cli/outputs.py",
+    "sigmapca_cli/figures/save.py",
+    "sigmapca_cli/data/download.py", "sigmapca_cli/data/build_once.py", "sigmapca_cli/data/cache/preparing.py",
+    "sigmapca_cli/storage/",
 )  # fmt: skip
 ANY = ("sigmapca_cli/",)
 
@@ -94,7 +95,7 @@ def call(mirror: str) -> Callable[..., Result]:
 import sys; sys.path.insert(0, {str(HELPERS)!r})
 from pathlib import Path
 from forked import count_lines, die_at_line
-from sigmapca_cli.sources.download import DATASETS
+from sigmapca_cli.data.download import DATASETS
 DATASETS["mnist"] = ("", "mnist", {sums!r})
 """
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from small_disks import fill
 
-from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.runs import checkpoint
-from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage import checkpoint
+from sigmapca_cli.storage import format as fmt
+from sigmapca_cli.storage.lock import FolderLock
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.write import RunWriter
+from sigmapca_cli.system.errors import RunFailed
 
 
 def test_run_and_checkpoint_survive_a_full_disk(small_disk: Path) -> None:

@@ -17,12 +17,12 @@ from composing import composed
 from forked import end_of, race, spawn
 from small_disks import fill
 
-from sigmapca_cli.errors import RunFailed, SigmapcaError
-from sigmapca_cli.job import Job, job_of
+from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs import write
-from sigmapca_cli.runs.checkpoint import load
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage import write
+from sigmapca_cli.storage.checkpoint import load
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import RunFailed, SigmapcaError
 
 SMALL = ("data=planted", "data.n=2000", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from forked import die_at_line, end_of, spawn, torture
 
-from sigmapca_cli.runs import checkpoint
-from sigmapca_cli.runs import format as fmt
-from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.write import RunWriter, write_evaluation
+from sigmapca_cli.storage import checkpoint
+from sigmapca_cli.storage import format as fmt
+from sigmapca_cli.storage.lock import FolderLock
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.write import RunWriter, write_evaluation
 
 SHAPE = (60, 8)
 

@@ -14,10 +14,10 @@ import pytest
 from forked import torture
 from run_data import datasets
 
-from sigmapca_cli.errors import InputError, RunFailed
-from sigmapca_cli.runs.lock import FolderLock, InUse, is_owned
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.sources.build_once import made_once
+from sigmapca_cli.data.build_once import made_once
+from sigmapca_cli.storage.lock import FolderLock, InUse, is_owned
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError, RunFailed
 
 UNSHARE = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LEASE = "2"
@@ -54,7 +54,7 @@ def process_in(outer: subprocess.Popen[str]) -> int:
 HOLD = """
 import sys, time
 from pathlib import Path
-from sigmapca_cli.runs.lock import FolderLock
+from sigmapca_cli.storage.lock import FolderLock
 with FolderLock(sys.argv[1]):
     print("in", flush=True)
     time.sleep(float(sys.argv[2]))
@@ -78,7 +78,7 @@ def test_the_living_in_another_namespace_keep_their_folder_and_the_killed_do_not
 def test_of_many_namespaces_one_wins(tmp_path: Path) -> None:
     """All processes have number 1 there, and all of them see nobody else."""
     take = (
-        "import sys, time\nfrom sigmapca_cli.runs.lock import FolderLock, InUse\n"
+        "import sys, time\nfrom sigmapca_cli.storage.lock import FolderLock, InUse\n"
         "try:\n    lock = FolderLock(sys.argv[1]).acquire()\n    print('won', flush=True)\n    time.sleep(8)\n"
         "except InUse:\n    print('refused', flush=True)\n"
     )
@@ -91,9 +91,9 @@ WRITE = """
 import sys, time
 import numpy as np
 from pathlib import Path
-from sigmapca_cli.runs import checkpoint
-from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage import checkpoint
+from sigmapca_cli.storage.lock import FolderLock
+from sigmapca_cli.storage.write import RunWriter
 folder = Path(sys.argv[1])
 with FolderLock(folder):
     writer, step = RunWriter(folder, model="theirs"), 0
@@ -107,8 +107,8 @@ with FolderLock(folder):
 
 def test_who_was_stopped_for_longer_than_the_lease_writes_nothing_after(tmp_path: Path) -> None:
     """SIGSTOP at random moments of a writer that does nothing but write; woken, it must leave our files alone."""
-    from sigmapca_cli.runs import checkpoint
-    from sigmapca_cli.runs.write import RunWriter
+    from sigmapca_cli.storage import checkpoint
+    from sigmapca_cli.storage.write import RunWriter
 
     rng = random.Random(0)
     for index in range(torture(2) if torture(0) < 60 else 30):
@@ -185,7 +185,7 @@ def test_a_legacy_owner_file_is_no_reason_to_write_twice(tmp_path: Path) -> None
 MAKE = """
 import sys, time
 from pathlib import Path
-from sigmapca_cli.sources.build_once import made_once
+from sigmapca_cli.data.build_once import made_once
 with made_once(Path(sys.argv[1])) as ours:
     print(ours, flush=True)
     time.sleep(60)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from forked import race, torture
 
-from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.runs.lock import FolderLock
-from sigmapca_cli.runs.owner import myself
-from sigmapca_cli.runs.write import claim_folder, create_run_folder
+from sigmapca_cli.storage.lock import FolderLock
+from sigmapca_cli.storage.owner import myself
+from sigmapca_cli.storage.write import claim_folder, create_run_folder
+from sigmapca_cli.system.errors import SigmapcaError
 
 
 def test_folders_made_in_the_same_second_are_not_shared(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from forked import end_of, spawn
 
-from sigmapca_cli.errors import Stopped
-from sigmapca_cli.runs.checkpoint import load
-from sigmapca_cli.runs.lock import is_owned
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.signals import Guard
+from sigmapca_cli.storage.checkpoint import load
+from sigmapca_cli.storage.lock import is_owned
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import Stopped
+from sigmapca_cli.system.signals import Guard
 
 PLANTED = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2")
 LONG = (*PLANTED, "k=4", "steps=2000000")

@@ -5,8 +5,8 @@ found.
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.agreement import agreement, agreement_matrix, rotation_between, rotation_matches
+from sigmapca_cli.system.errors import InputError
 
 
 def orthonormal(p, k, seed=0):

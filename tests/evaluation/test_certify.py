@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.certify import certify_run, certify_variances, state_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
 from sigmapca_cli.evaluation.words import explain
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.system.errors import InputError
 
 MAIN = {"model": {"name": "nlpca", "family": "nonlinear_pca", "objective": "main", "kind": "trained"}}
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.cli.compare import print_comparison
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.compare import compare, differing
+from sigmapca_cli.system.errors import InputError
 
 
 def run(name, seed, W, **evaluation):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sigmapca_cli.data.moments.covariance import axes_of
 from sigmapca_cli.evaluation import evaluate_solution, metrics
-from sigmapca_cli.sources.second_moments import axes_of
 
 
 class Rows:

@@ -9,7 +9,7 @@ from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.fourth import certify_fourth
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.words import explain
-from sigmapca_cli.solvers.maximum import maximise
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 
 LAM = 0.1
 

@@ -5,18 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.certify import certify_run
-from sigmapca_cli.evaluation.identifiability import (
-    ARBITRARY,
-    IDENTIFIED,
-    REPELLED,
-    certify,
-    scan_a,
-)
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify, scan_a
 from sigmapca_cli.evaluation.words import explain, groups
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.scores import lookup
+from sigmapca_cli.solvers.newton.scores import lookup
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.system.errors import InputError
 
 SETS = 200
 #: Three standard errors of a rate of 5 % over the sets.

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.compare import compare
 from sigmapca_cli.evaluation.replicates import by_setting, weaknesses
+from sigmapca_cli.system.errors import InputError
 
 
 def run(a=4.0, seed=0, init="orthogonal", converged=True, solver="stochastic", half="all"):

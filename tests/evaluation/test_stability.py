@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.stability import stability
+from sigmapca_cli.system.errors import InputError
 
 
 def orthonormal(p, k, generator):

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.figures import plot_run
 from sigmapca_cli.figures.data import plot_data, plot_source
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import in_order_of, plot_signals
-from sigmapca_cli.sources import build
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.system.errors import InputError
 
 
 def titles(figure):

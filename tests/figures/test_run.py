@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.cli.plot import FIGURES
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures import plot_run
 from sigmapca_cli.figures.curves import plot_curves, running_mean
 from sigmapca_cli.figures.run import NAMES
 from sigmapca_cli.figures.save import new_figure, save
+from sigmapca_cli.system.errors import InputError
 
 
 @pytest.fixture

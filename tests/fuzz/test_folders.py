@@ -25,20 +25,20 @@ from sigmapca_cli.cli.runs import table_lines
 from sigmapca_cli.cli.streams import Escaped
 from sigmapca_cli.cli.sweeps import refuse_links_in
 from sigmapca_cli.cli.train import resume_run as resume
-from sigmapca_cli.errors import InputError, SigmapcaError
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcome, table
 from sigmapca_cli.launchers.snapshot import snapshot
-from sigmapca_cli.runs import checkpoint as checkpoints
-from sigmapca_cli.runs.files import edit, sealed
-from sigmapca_cli.runs.find import UNREADABLE, shortened, summarise_folder
-from sigmapca_cli.runs.metrics import latest, read_metrics_jsonl
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.rows import as_row
-from sigmapca_cli.runs.summary import summary_text
-from sigmapca_cli.runs.write import write_evaluation
-from sigmapca_cli.text import csv_cell, printable
+from sigmapca_cli.storage import checkpoint as checkpoints
+from sigmapca_cli.storage.files import edit, sealed
+from sigmapca_cli.storage.find import UNREADABLE, shortened, summarise_folder
+from sigmapca_cli.storage.metrics import latest, read_metrics_jsonl
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.rows import as_row
+from sigmapca_cli.storage.summary import summary_text
+from sigmapca_cli.storage.write import write_evaluation
+from sigmapca_cli.system.errors import InputError, SigmapcaError
+from sigmapca_cli.system.text import csv_cell, printable
 
 pytestmark = [pytest.mark.usefixtures("watched"), pytest.mark.filterwarnings("ignore")]
 SECRET = b"export ORIGINAL=1\n"

@@ -14,7 +14,7 @@ from fuzz_corpus import X, cifar_python, npy, seeds, tarred, zipped
 from fuzz_readers import read
 from shell import run_command
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 pytestmark = [pytest.mark.usefixtures("limited", "watched"), pytest.mark.filterwarnings("ignore")]
 ZEROS = bytes(1 << 20)
@@ -221,8 +221,8 @@ def test_a_data_set_that_lies_in_another_file_is_not_followed(tmp_path):
 def test_a_prepared_file_with_an_impossible_geometry(tmp_path, attribute, value):
     import h5py
 
-    from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.preparing import prepare
+    from sigmapca_cli.data.cache.preparing import prepare
+    from sigmapca_cli.data.config import DataConfig
 
     path = prepare(DataConfig(name="natural", patch=5, stride=40), tmp_path / "p.h5")
     with h5py.File(path, "r+") as file:

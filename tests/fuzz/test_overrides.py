@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigmapca_cli.cli.completion import candidates
-from sigmapca_cli.composing import compose_job
-from sigmapca_cli.config import known_keys
-from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.composition.compose import compose_job
+from sigmapca_cli.settings.schema import known_keys
+from sigmapca_cli.system.errors import SigmapcaError
 
 KEYS = st.sampled_from(
     [*known_keys(), "model", "hydra/launcher", "hydra.run.dir", "+x", "~data", "", "data.", "a.b.c"]

@@ -10,7 +10,7 @@ from fuzz_mutations import spoilt
 from fuzz_readers import read
 from hypothesis import HealthCheck, given, settings
 
-from sigmapca_cli.errors import SigmapcaError
+from sigmapca_cli.system.errors import SigmapcaError
 
 KINDS = {**{kind: (kind, name, bytes) for kind, (name, _) in SEEDS.items()}, **PACKED}
 READER = {"npy in npz": "npz", "batch in tar": "cifar_archive"}

@@ -13,11 +13,11 @@ from zlib import crc32
 import pytest
 from hydra import compose, initialize_config_dir
 
-from sigmapca_cli import conf_files
-from sigmapca_cli.config import register
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.settings import conf_files
+from sigmapca_cli.settings.schema import register
+from sigmapca_cli.storage.read import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TESTS = REPOSITORY / "tests"

@@ -7,8 +7,8 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from sigmapca_cli.conf_files import conf_folder, hydra_base
-from sigmapca_cli.config import register
+from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
+from sigmapca_cli.settings.schema import register
 
 
 def composed(*overrides: str) -> Any:

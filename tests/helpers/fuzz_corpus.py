@@ -125,8 +125,8 @@ def written(make: Callable[[Path], Path]) -> bytes:
 
 def prepared() -> bytes:
     """A file of `sample-points`."""
-    from sigmapca_cli.sources.config import DataConfig
-    from sigmapca_cli.sources.preparing import prepare
+    from sigmapca_cli.data.cache.preparing import prepare
+    from sigmapca_cli.data.config import DataConfig
 
     return written(lambda folder: prepare(DataConfig(name="points", n=20), folder / "points.h5"))
 
@@ -134,7 +134,7 @@ def prepared() -> bytes:
 @cache
 def run_file() -> bytes:
     """The run.h5 of a short training run."""
-    from sigmapca_cli.job import job_of
+    from sigmapca_cli.composition.job import job_of
     from sigmapca_cli.runner.run import run
 
     small = (
@@ -162,7 +162,7 @@ def examples(default: int) -> int:
 
 def checkpoint() -> bytes:
     """Two arrays and a setting."""
-    from sigmapca_cli.runs.checkpoint import save
+    from sigmapca_cli.storage.checkpoint import save
 
     def make(folder: Path) -> Path:
         save(
@@ -261,14 +261,14 @@ SEEDS: dict[str, tuple[str, Callable[[], list[bytes]]]] = {
 
 def unsealed(content: bytes) -> bytes:
     """A run file as another program leaves it: no checksum keeps its bytes from the HDF5 library."""
-    from sigmapca_cli.runs.files import NOTE
+    from sigmapca_cli.storage.files import NOTE
 
     return content[: content.rindex(NOTE)]
 
 
 def sealed(content: bytes) -> bytes:
     """With a checksum that holds, so that it is the HDF5 part that is read."""
-    from sigmapca_cli.runs.files import sealed
+    from sigmapca_cli.storage.files import sealed
 
     return sealed(content)
 

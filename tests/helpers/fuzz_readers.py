@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.runs import checkpoint, metrics
-from sigmapca_cli.runs.find import UNREADABLE, summarise_folder
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.sources import build
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.storage import checkpoint, metrics
+from sigmapca_cli.storage.find import UNREADABLE, summarise_folder
+from sigmapca_cli.storage.read import Run
 
 KINDS = {
     "wav": "signals", "png": "images", "jpeg": "images", "tiff": "images", "pages": "images",

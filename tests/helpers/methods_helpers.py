@@ -12,9 +12,9 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from scipy.optimize import linear_sum_assignment
 
-from sigmapca_cli import config
-from sigmapca_cli.conf_files import hydra_base
 from sigmapca_cli.methods import build
+from sigmapca_cli.settings import schema
+from sigmapca_cli.settings.conf_files import hydra_base
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.schedule import rate_factor
 
@@ -28,7 +28,7 @@ def composed(model, *overrides):
 
 @functools.cache
 def _composed(model, *overrides):
-    config.register()
+    schema.register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), **hydra_base()):
         return OmegaConf.to_object(compose("config", overrides=[f"model={model}", *overrides]))

@@ -1,4 +1,4 @@
-"""Ranks as threads of this process: the collectives of `sigmapca_cli.shares`, without processes to start."""
+"""Ranks as threads of this process: the collectives of `sigmapca_cli.system.row_shards`, without processes to start."""
 
 import threading
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.errors import SigmapcaError
-from sigmapca_cli.processes import blas
-from sigmapca_cli.shares import shared
+from sigmapca_cli.system.errors import SigmapcaError
+from sigmapca_cli.system.processes import blas
+from sigmapca_cli.system.row_shards import shared
 
 
 class ThreadRank:

@@ -3,8 +3,8 @@
 from methods_helpers import composed
 
 from sigmapca_cli.runner.plan import SOLVERS, method_of, resolved_k
+from sigmapca_cli.settings.ways import way_of
 from sigmapca_cli.training import loop
-from sigmapca_cli.ways import way_of
 
 
 def solved(source, *overrides, k=5):

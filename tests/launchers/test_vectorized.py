@@ -149,11 +149,11 @@ def test_runs_that_go_on_are_not_saved_at_every_step_once_another_has_ended(tmp_
     """The time since the last checkpoint is that of a run that still trains; one that has ended is saved no more."""
     from composing import composed
 
-    from sigmapca_cli.job import job_of
+    from sigmapca_cli.composition.job import job_of
+    from sigmapca_cli.data import build
     from sigmapca_cli.runner.checkpoints import Saver
     from sigmapca_cli.runner.grouped import train_together
-    from sigmapca_cli.signals import Guard
-    from sigmapca_cli.sources import build
+    from sigmapca_cli.system.signals import Guard
 
     saved, save = [], Saver.save
     monkeypatch.setattr(

@@ -5,13 +5,13 @@ import pytest
 import torch
 from methods_helpers import composed, fit, planted, rows_of, start
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods import build
 from sigmapca_cli.methods.direct import ALGORITHMS
 from sigmapca_cli.reproduce import work
 from sigmapca_cli.runner.plan import method_of
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.system.errors import InputError
 
 P, K = 8, 4
 

@@ -9,9 +9,9 @@ import torch
 from methods_helpers import composed, matched, planted
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.moments.covariance import axes_of
 from sigmapca_cli.methods import build
-from sigmapca_cli.sources.second_moments import axes_of
+from sigmapca_cli.system.errors import InputError
 
 P, K = 10, 4
 

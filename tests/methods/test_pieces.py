@@ -5,11 +5,11 @@ import pytest
 import torch
 from methods_helpers import composed, planted, start
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.methods import automatic, build, constraints
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, OrderingConfig, SigmaConfig
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.solution import finalise
+from sigmapca_cli.system.errors import InputError
 
 # ---- constraints ----
 

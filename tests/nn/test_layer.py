@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.composition.job import job_of
+from sigmapca_cli.data import build
 from sigmapca_cli.evaluation.metrics import mcc
-from sigmapca_cli.job import job_of
 from sigmapca_cli.nn import LinearICA, PatchSigmaPCA, SigmaPCA
-from sigmapca_cli.sources import build
+from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.batches import Batches
 
 DATA = ("data=planted", "data.n=2000", "data.p=12", "data.k=4", "data.group=2", "k=4")
@@ -310,8 +310,8 @@ def test_what_does_not_fit_is_refused_in_words(words):
 
 
 def test_the_rank_of_a_layer_is_that_of_the_data():
+    from sigmapca_cli.data.moments.accumulate import rank_of
     from sigmapca_cli.nn.statistics import leading
-    from sigmapca_cli.sources.statistics import rank_of
 
     variances = np.array([1.0, 0.5, 0.2, 2.6e-15])  # the last is rounding: less than 8·p·ε of the first
     assert rank_of(variances) == 3

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mechanisms import every
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
 WAYS = {

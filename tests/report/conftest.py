@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage.write import RunWriter
 
 SHAPE = (5, 5, 3)
 

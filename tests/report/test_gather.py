@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.report.gather import axes_of, in_order, open_all, ordered, without_followers
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
 
 
 def grid(**values):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.figures.save import new_figure
 from sigmapca_cli.report.page import (
     Axis,
@@ -26,6 +25,7 @@ from sigmapca_cli.report.page import (
     render,
     write_page,
 )
+from sigmapca_cli.system.errors import InputError
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\" {{ 7 * 7 }}"
 VOID = {"meta", "link", "input", "img"}

@@ -11,7 +11,7 @@ from sigmapca_cli.report.gallery import BUDGET
 from sigmapca_cli.report.gather import Report, open_all
 from sigmapca_cli.report.page import Gallery, Table
 from sigmapca_cli.report.trust import certificate, verdicts
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 
 def by_title(names: list[str]) -> dict:
@@ -111,7 +111,7 @@ def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
 
 def test_linear_ica_shows_its_unmixing(tmp_path: Path, write_run):
     from sigmapca_cli.report.gather import shown_filters
-    from sigmapca_cli.runs.write import RunWriter
+    from sigmapca_cli.storage.write import RunWriter
 
     rng = np.random.default_rng(0)
     W, V = (np.linalg.qr(rng.normal(size=size))[0] for size in ((9, 3), (3, 3)))

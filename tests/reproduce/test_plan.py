@@ -2,14 +2,14 @@
 
 import pytest
 
-from sigmapca_cli.conf_files import conf_folder
+from sigmapca_cli.data.config import KINDS
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
 from sigmapca_cli.reproduce.experiment import RELATIONS
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, ORDER
 from sigmapca_cli.reproduce.work import Task, job, tasks
-from sigmapca_cli.sources.config import KINDS
+from sigmapca_cli.settings.conf_files import conf_folder
 
 QUICK = Setting("default", "natural", True)
 RUN = [name for name, experiment in EXPERIMENTS.items() if experiment.panels]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sigmapca_cli.errors import Stopped
 from sigmapca_cli.reproduce import command, document, page, summary
 from sigmapca_cli.reproduce.command import reproduce
 from sigmapca_cli.reproduce.engine import perform
@@ -20,7 +19,8 @@ from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
 from sigmapca_cli.reproduce.verdicts import read_reports
 from sigmapca_cli.reproduce.work import plan, tasks, units
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import Stopped
 
 POINTS = EXPERIMENTS["points-uniform"]
 SHORT = ("steps=40", "threads=1")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from methods_helpers import composed
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.runner import footprint, plan
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.system.errors import InputError
 
 
 def source_of(n, p):

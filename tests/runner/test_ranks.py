@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.cli.evaluate import evaluated
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.processes import distributed_env
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.processes import distributed_env
 
 SMALL = ("data=planted", "data.n=4003", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
 

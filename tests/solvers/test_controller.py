@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sigmapca_cli.solvers import steps
-from sigmapca_cli.solvers.controller import Controller
-from sigmapca_cli.solvers.newton import _run, _turning
+from sigmapca_cli.solvers.newton import steps
+from sigmapca_cli.solvers.newton.controller import Controller
+from sigmapca_cli.solvers.newton.solve import _run, _turning
 
 ROOT = -0.8
 

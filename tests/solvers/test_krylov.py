@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from sigmapca_cli.solvers import jacobian as jac
-from sigmapca_cli.solvers import steps
-from sigmapca_cli.solvers.adapt import Adaptive
-from sigmapca_cli.solvers.krylov import Arnoldi, MatrixFreeJacobian
-from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.parallel import threads
-from sigmapca_cli.solvers.product import Product
-from sigmapca_cli.solvers.scores import lookup
-from sigmapca_cli.solvers.stage import Stage
+from sigmapca_cli.solvers.newton import jacobian as jac
+from sigmapca_cli.solvers.newton import steps
+from sigmapca_cli.solvers.newton.adapt import Adaptive
+from sigmapca_cli.solvers.newton.krylov import Arnoldi, MatrixFreeJacobian
+from sigmapca_cli.solvers.newton.product import Product
+from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.scores import lookup
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.solvers.newton.stage import Stage
+from sigmapca_cli.solvers.rows.parallel import threads
 
 K = 48
 """Components with more pairs than a whole Jacobian is made for."""

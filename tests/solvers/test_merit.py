@@ -5,14 +5,14 @@ import pytest
 from scipy.linalg import expm
 from solver_helpers import components, matched, orthogonal, sources
 
-from sigmapca_cli.config import Config, SolverConfig
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.solvers import jacobian as jac
-from sigmapca_cli.solvers import merit
-from sigmapca_cli.solvers.maximum import maximise
-from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.scores import SCORES, lookup
+from sigmapca_cli.settings.schema import Config, SolverConfig
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
+from sigmapca_cli.solvers.newton import jacobian as jac
+from sigmapca_cli.solvers.newton import merit
+from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.scores import SCORES, lookup
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.system.errors import InputError
 
 INF = np.full(5, np.inf)
 

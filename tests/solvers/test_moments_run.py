@@ -5,24 +5,22 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
-from sigmapca_cli import sources
-from sigmapca_cli.config import Config, SolverConfig
-from sigmapca_cli.errors import InputError
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig
 from sigmapca_cli.runner.solved import solve_moments, solve_newton
 from sigmapca_cli.runner.start import initial_filters
-from sigmapca_cli.solvers.clip import clipped
-from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.sources.config import DataConfig
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
-from sigmapca_cli.sources.truth import Truth
+from sigmapca_cli.settings.schema import Config, SolverConfig
+from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
+from sigmapca_cli.solvers.rows.clip import clipped
+from sigmapca_cli.system.errors import InputError
 
 
 def planted(kind, n=30_000):
-    return sources.build(
-        DataConfig(name="planted", sources=kind, n=n, p=20, k=8, group=4, standardise="none")
-    )
+    return data.build(DataConfig(name="planted", sources=kind, n=n, p=20, k=8, group=4, standardise="none"))
 
 
 def spoiled(source, rows, factor):

@@ -5,11 +5,11 @@ import pytest
 import torch
 from solver_helpers import components, matched, orthogonal, sources
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.solvers import jacobian as jac
-from sigmapca_cli.solvers.moments import measure
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.scores import SCORES, lookup
+from sigmapca_cli.solvers.newton import jacobian as jac
+from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.scores import SCORES, lookup
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.system.errors import InputError
 
 
 def at(Y, R, score, a, third=False):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from solver_helpers import components, orthogonal, sources
 
-from sigmapca_cli.solvers import path
-from sigmapca_cli.solvers.maximum import maximise
+from sigmapca_cli.solvers.fourth_moments import path
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 
 
 def halves(kind, n=20_000, k=6, group=3):

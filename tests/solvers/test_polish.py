@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
-from sigmapca_cli import sources
-from sigmapca_cli.config import Config
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.config import NonlinearityConfig
 from sigmapca_cli.runner import stochastic
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.polish import gradient, polish
-from sigmapca_cli.solvers.projection import project
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.solvers.newton.polish import gradient, polish
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.solvers.rows.projection import project
 from sigmapca_cli.training import loop
 
 
@@ -35,7 +35,7 @@ def test_gradient_is_half_the_tangent_gradient_of_the_loss():
 
 def test_polish_lowers_the_gradient_and_stays_at_the_true_filters():
     cfg = DataConfig(name="planted", sources="laplace", n=30_000, p=20, k=8, group=4, standardise="none")
-    source = sources.build(cfg)
+    source = data.build(cfg)
     P, Y, C, _ = project(source, 8)
     result = solve(Y, a=3.0, tol=1e-6)
     W, facts = polish(P @ result.R, C, source, result)
@@ -46,7 +46,7 @@ def test_polish_lowers_the_gradient_and_stays_at_the_true_filters():
 
 
 def test_training_stays_where_the_polish_ends():
-    source = sources.build(DataConfig(name="natural", patch=5, images=40, select="random"))
+    source = data.build(DataConfig(name="natural", patch=5, images=40, select="random"))
     P, Y, C, _ = project(source, 6)
     result = solve(Y, a=4.0)
     start = P @ result.R

@@ -5,16 +5,16 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
-from sigmapca_cli import sources
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.solvers.projected import lica_fit, newton_fit
-from sigmapca_cli.solvers.projection import nearest_rotation
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli import data
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
+from sigmapca_cli.solvers.rows.projection import nearest_rotation
+from sigmapca_cli.system.errors import InputError
 
 
 def planted(kind):
     cfg = DataConfig(name="planted", sources=kind, n=30_000, p=20, k=8, group=4, standardise="none")
-    return sources.build(cfg)
+    return data.build(cfg)
 
 
 def matched(A, B):

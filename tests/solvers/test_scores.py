@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sigmapca_cli.methods.nonlinearities import REGISTRY, derivative_one
-from sigmapca_cli.solvers.scores import ASYMMETRIC_SCALE, SCORES
+from sigmapca_cli.solvers.newton.scores import ASYMMETRIC_SCALE, SCORES
 
 
 @pytest.mark.parametrize("key", [key for key in SCORES if key[0] in REGISTRY], ids="-".join)

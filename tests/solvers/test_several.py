@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from solver_helpers import components, matched, sources
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.evaluation.words import answers
-from sigmapca_cli.solvers import several
-from sigmapca_cli.solvers.newton import solve
-from sigmapca_cli.solvers.several import solve_from
+from sigmapca_cli.solvers.main_loss import several
+from sigmapca_cli.solvers.main_loss.several import solve_from
+from sigmapca_cli.solvers.newton.solve import solve
+from sigmapca_cli.system.errors import InputError
 
 
 def dependent(n=3000, k=10, seed=0):

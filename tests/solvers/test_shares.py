@@ -6,24 +6,25 @@ import numpy as np
 import pytest
 from thread_ranks import on_ranks
 
-from sigmapca_cli import shares
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.cleaning.outliers import owners_of
+from sigmapca_cli.data.matrix.arrays import ArraySource
+from sigmapca_cli.data.on_disk.row_file import RowFile
+from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.data.subsample import one_per_stretch
 from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.methods.direct import pca_svd, ppca
-from sigmapca_cli.processes import blas
 from sigmapca_cli.runner.shared import check_shares
-from sigmapca_cli.solvers import newton, polish, projection
-from sigmapca_cli.solvers.clip import quantile_of
-from sigmapca_cli.solvers.maximum import maximise
-from sigmapca_cli.solvers.moments_fit import moments_fit
-from sigmapca_cli.solvers.path import chosen_lam
-from sigmapca_cli.solvers.projected import lica_fit, newton_fit
-from sigmapca_cli.sources.arrays import ArraySource
-from sigmapca_cli.sources.options import Standardisation
-from sigmapca_cli.sources.owners import owners_of
-from sigmapca_cli.sources.scratch import RowFile
-from sigmapca_cli.sources.spacing import one_per_stretch
+from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
+from sigmapca_cli.solvers.fourth_moments.path import chosen_lam
+from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
+from sigmapca_cli.solvers.newton import polish, solve
+from sigmapca_cli.solvers.rows import projection
+from sigmapca_cli.solvers.rows.clip import quantile_of
+from sigmapca_cli.system import row_shards
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.processes import blas
 
 N, P, K, WORLD = 7001, 12, 4, 3
 
@@ -80,8 +81,8 @@ def close(one: dict, other: dict, tolerance: float) -> None:
 @pytest.fixture
 def stages(monkeypatch):
     """Stages of few rows, so that subsets of these rows are taken too."""
-    monkeypatch.setattr(newton, "LEVELS", (1000, 3000))
-    monkeypatch.setattr("sigmapca_cli.solvers.maximum.LEVELS", (1000, 3000))
+    monkeypatch.setattr(solve, "LEVELS", (1000, 3000))
+    monkeypatch.setattr("sigmapca_cli.solvers.fourth_moments.maximum.LEVELS", (1000, 3000))
     monkeypatch.setattr(polish, "LEVELS", (1000, 3000))
 
 
@@ -146,7 +147,7 @@ def test_a_rank_reads_its_own_rows_only():
     def work(rank: int):
         source = OnDisk(X)
         moments_fit(source, K, clip=0.99)
-        return shares.own(N), source.read
+        return row_shards.own(N), source.read
 
     for own, read in on_ranks(WORLD, work):
         # The blocks of the first pass are shared out whole.
@@ -161,14 +162,14 @@ def test_ranks_take_the_subset_that_one_process_takes(monkeypatch):
     found = on_ranks(WORLD, lambda rank: projection.project(OnDisk(X), K)[1])
     assert len(one) == 2000 and np.abs(np.concatenate(found) - one).max() < 1e-5
     whole = np.arange(N)
-    index = on_ranks(WORLD, lambda rank: shares.own_of(one_per_stretch(N, 100), N))
+    index = on_ranks(WORLD, lambda rank: row_shards.own_of(one_per_stretch(N, 100), N))
     assert np.array_equal(np.concatenate(index), one_per_stretch(N, 100))
-    assert np.array_equal(np.concatenate(on_ranks(WORLD, lambda rank: whole[shares.own(N)])), whole)
+    assert np.array_equal(np.concatenate(on_ranks(WORLD, lambda rank: whole[row_shards.own(N)])), whole)
 
 
 def test_shares_of_many_rows_begin_at_whole_blocks():
-    starts = on_ranks(WORLD, lambda rank: shares.own(10_000_001))
-    assert all(own.start % shares.ALIGNED == 0 for own in starts) and starts[-1].stop == 10_000_001
+    starts = on_ranks(WORLD, lambda rank: row_shards.own(10_000_001))
+    assert all(own.start % row_shards.ALIGNED == 0 for own in starts) and starts[-1].stop == 10_000_001
     assert [own.stop for own in starts[:-1]] == [own.start for own in starts[1:]]
 
 
@@ -210,7 +211,7 @@ def test_the_row_that_carries_a_component_is_named_by_its_number_in_the_file():
 def test_quantiles_of_shares():
     norms = np.random.default_rng(3).exponential(size=1001)
     for quantile in (0.5, 0.9, 0.999, 0.9999, 1.0):
-        found = on_ranks(WORLD, lambda rank, q=quantile: quantile_of(norms[shares.own(1001)], q, 1001))
+        found = on_ranks(WORLD, lambda rank, q=quantile: quantile_of(norms[row_shards.own(1001)], q, 1001))
         assert found == [pytest.approx(np.quantile(norms, quantile), rel=1e-12)] * WORLD
 
 

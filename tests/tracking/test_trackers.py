@@ -8,10 +8,10 @@ import pytest
 from composing import composed
 
 from sigmapca_cli.cli.log import copy
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run as start
-from sigmapca_cli.runs.read import Run
-from sigmapca_cli.runs.write import RunWriter
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.tracking.hub import Hub, key_of, read_ids
 from sigmapca_cli.tracking.protocols import Tracked
 

@@ -7,11 +7,11 @@ from composing import composed
 from mechanisms import METHODS, every
 from omegaconf import OmegaConf
 
+from sigmapca_cli.data import build as build_source
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.methods.catalogue import CATALOGUE, CONTROL, SUBSPACE
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.plan import method_of
-from sigmapca_cli.sources import build as build_source
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.convergence import assess
@@ -138,8 +138,8 @@ def test_filters_of_the_smallest_variances_are_a_saddle_of_linear_methods():
 
 def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_converging():
     rows = np.random.default_rng(0).normal(size=(20000, 4)) * [2, 2, 1, 1]
-    from sigmapca_cli.sources.memory import MemorySource
-    from sigmapca_cli.sources.options import Standardisation
+    from sigmapca_cli.data.in_memory import MemorySource
+    from sigmapca_cli.data.standardisation import Standardisation
 
     source = MemorySource("rows", rows, Standardisation("none"))
     cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))

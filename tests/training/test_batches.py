@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sigmapca_cli.sources import build
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.training import order as orders
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.order import through_buffer

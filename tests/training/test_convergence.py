@@ -6,10 +6,10 @@ import torch
 from composing import composed
 from omegaconf import OmegaConf
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods import build, constraints
-from sigmapca_cli.sources.memory import MemorySource
-from sigmapca_cli.sources.options import Standardisation
+from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fields import effective_gradient
 

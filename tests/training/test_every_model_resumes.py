@@ -9,12 +9,12 @@ import pytest
 from composing import composed
 from run_data import datasets
 
-from sigmapca_cli.conf_files import conf_folder
-from sigmapca_cli.errors import Stopped
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.settings.conf_files import conf_folder
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system.errors import Stopped
 
 SMALL = (
     *(

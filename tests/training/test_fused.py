@@ -7,12 +7,12 @@ import pytest
 import torch
 from composing import composed
 
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
+from sigmapca_cli.data import build
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.plan import method_of
-from sigmapca_cli.sources import build
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.autograd_step import AutogradStep
 from sigmapca_cli.training.convergence import assess

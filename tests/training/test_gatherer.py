@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from sigmapca_cli.sources import build
-from sigmapca_cli.sources.config import DataConfig
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.training.batches import Batch, Batches
 from sigmapca_cli.training.forked_batches import ForkedBatches, is_worth_a_fork, open_batches
 

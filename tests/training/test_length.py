@@ -112,8 +112,8 @@ def test_a_run_stopped_between_two_stages_makes_the_steps_it_would_have_made(tra
     )
     whole = train(*data, "max_steps=4500")
     assert whole.evaluation["steps"] > FIRST, "the first stage was enough: nothing is tested"
-    from sigmapca_cli.errors import Stopped
     from sigmapca_cli.runner import checkpoints
+    from sigmapca_cli.system.errors import Stopped
 
     save = checkpoints.Saver.save
 

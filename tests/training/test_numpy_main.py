@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from composing import composed
 
-from sigmapca_cli import processes
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.numpy_main import (
     NONLINEARITIES,
@@ -20,7 +19,8 @@ from sigmapca_cli.methods.numpy_main import (
     settings,
 )
 from sigmapca_cli.runner import plan
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
+from sigmapca_cli.system import processes
 
 DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=300")
 

@@ -14,10 +14,10 @@ import torch
 from composing import composed
 from forked import end_of, spawn, torture
 
-from sigmapca_cli.job import Job, job_of
+from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.runner import checkpoints, stochastic
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.runs.read import Run
+from sigmapca_cli.storage.read import Run
 
 SMALL = (
     "data=planted",

@@ -34,8 +34,8 @@ def test_random_start_and_sgd_reach_it_too(train):
 def test_pca_equals_scikit_learn(train, tmp_path):
     from sklearn.decomposition import PCA
 
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
 
     run = train("model=pca_svd", *PLANTED, "data.group=1", "data.n=5000")
     source = build(DataConfig(name="planted", n=5000, p=32, k=8, group=1, standardise="none"))
@@ -108,8 +108,8 @@ def test_run_file_is_the_published_format(train):
 
 
 def test_components_have_unit_variance(train):
-    from sigmapca_cli.sources import build
-    from sigmapca_cli.sources.config import DataConfig
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.config import DataConfig
 
     run = train(*PLANTED, "steps=300")
     source = build(DataConfig(name="planted", n=40000, p=32, k=8, group=2, standardise="none"))
@@ -118,14 +118,14 @@ def test_components_have_unit_variance(train):
 
 
 def test_divergence_names_the_step(train):
-    from sigmapca_cli.errors import RunFailed
+    from sigmapca_cli.system.errors import RunFailed
 
     with pytest.raises(RunFailed, match=r"diverged at step \d+"):
         train(*PLANTED, "model=linear_ae", "optimizer=sgd", "lr=10", "steps=500")
 
 
 def test_strict_turns_an_unconverged_run_into_a_failure(train):
-    from sigmapca_cli.errors import RunFailed
+    from sigmapca_cli.system.errors import RunFailed
 
     with pytest.raises(RunFailed, match="not converged"):
         train(*PLANTED, "steps=3", "init=orthogonal", "strict=true")
@@ -171,7 +171,7 @@ def test_an_unconverged_closed_form_says_what_to_raise(train, caplog):
 
 
 def test_the_suggested_number_of_components_cuts_no_group_of_equal_variance():
-    from sigmapca_cli.sources.components import at_a_gap
+    from sigmapca_cli.data.n_components import at_a_gap
 
     values = np.array([9.0, 4.1, 4.0, 3.9, 1.0, 0.5])
     assert [at_a_gap(values, k, 3000) for k in (1, 2, 3, 4, 5)] == [1, 4, 4, 4, 5]

@@ -9,14 +9,14 @@ import torch
 from composing import composed
 from mechanisms import METHODS, every
 
-from sigmapca_cli.errors import RunFailed
-from sigmapca_cli.job import job_of
+from sigmapca_cli.composition.job import job_of
+from sigmapca_cli.data import build
 from sigmapca_cli.methods import method as methods
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.grouped import group_key
 from sigmapca_cli.runner.plan import method_of
-from sigmapca_cli.sources import build
+from sigmapca_cli.system.errors import RunFailed
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.stacked_step import ThreadedStep, stacked_step

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.shares import sharing
+from sigmapca_cli.solvers.fourth_moments.maximum import matches
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import STARTS, SUPPORTING, Independence, solve
-from sigmapca_cli.solvers.maximum import matches
-from sigmapca_cli.solvers.parallel import threads as on_threads
+from sigmapca_cli.solvers.rows.parallel import threads as on_threads
+from sigmapca_cli.system.row_shards import sharing
 
 Array = np.ndarray
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.jacobian import pack
+from sigmapca_cli.solvers.newton.jacobian import pack
 
 Array = np.ndarray
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigmapca_cli.solvers.contrast import hessian
+from sigmapca_cli.solvers.fourth_moments.contrast import hessian
 from sigmapca_cli.solvers.independence.contrast import K1, K2, Point
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.parallel import rows_per_block, total
+from sigmapca_cli.solvers.newton.jacobian import pack, unpack
+from sigmapca_cli.solvers.rows.parallel import rows_per_block, total
 
 Array = np.ndarray
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from sigmapca_cli.shares import added
 from sigmapca_cli.solvers.independence.contrast import bell
 from sigmapca_cli.solvers.independence.rows import Part, Rows
+from sigmapca_cli.system.row_shards import added
 
 Array = np.ndarray
 

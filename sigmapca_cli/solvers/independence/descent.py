@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from sigmapca_cli.shares import agreed
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.steps import limited, rotate
+from sigmapca_cli.solvers.newton.steps import limited, rotate
+from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.shares import added
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point, bell
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.descent import WHOLE
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.jacobian import pack
+from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.system.row_shards import added
 
 Array = np.ndarray
 Scores = Callable[[Array], tuple[Array, Array]]

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution, finalise
-from sigmapca_cli.shares import agreed
+from sigmapca_cli.solvers.fourth_moments.fit import first_rotation
+from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.independence.choose import CAUTIOUS, solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import STARTS, Independence, solve
 from sigmapca_cli.solvers.independence.spectra import are_ordered
-from sigmapca_cli.solvers.maximum import maximise
-from sigmapca_cli.solvers.moments_fit import first_rotation
-from sigmapca_cli.solvers.parallel import std_of
-from sigmapca_cli.solvers.parallel import threads as on_threads
-from sigmapca_cli.solvers.projection import Facts, project
-from sigmapca_cli.sources.base import Source
+from sigmapca_cli.solvers.rows.parallel import std_of
+from sigmapca_cli.solvers.rows.parallel import threads as on_threads
+from sigmapca_cli.solvers.rows.projection import Facts, project
+from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray
 
@@ -77,7 +77,7 @@ def independence_fit(
     threads : int, optional
         Threads of the sums over rows.
     clip : float, optional
-        Quantile of the row norms beyond which rows are drawn in (`solvers.clip`).
+        Quantile of the row norms beyond which rows are drawn in (`solvers.rows.clip`).
 
     Returns
     -------

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
-from sigmapca_cli.shares import place, shared
-from sigmapca_cli.solvers.inputs import checked_rows
-from sigmapca_cli.solvers.parallel import rows_per_block, spaced, total
+from sigmapca_cli.solvers.rows.inputs import checked_rows
+from sigmapca_cli.solvers.rows.parallel import rows_per_block, spaced, total
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.row_shards import place, shared
 
 Array = np.ndarray
 Part = Callable[[Array, Array | None], tuple[Array, ...]]

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.linalg.rotations import random_orthonormal
-from sigmapca_cli.shares import agreed
+from sigmapca_cli.solvers.fourth_moments.maximum import SAME, matches
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.descent import End, Step, descend
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.inputs import checked_start, in_order
-from sigmapca_cli.solvers.maximum import SAME, matches
-from sigmapca_cli.solvers.parallel import threads as on_threads
+from sigmapca_cli.solvers.rows.inputs import checked_start, in_order
+from sigmapca_cli.solvers.rows.parallel import threads as on_threads
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray
 

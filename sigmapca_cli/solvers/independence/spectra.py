@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sigmapca_cli.errors import InputError
+from sigmapca_cli.system.errors import InputError
 
 Array = np.ndarray
 

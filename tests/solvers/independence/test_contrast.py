@@ -5,12 +5,12 @@ import pytest
 from solver_helpers import orthogonal, sources
 from thread_ranks import on_ranks
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.independence.contrast import K1, K2, Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.jacobian import pack, unpack
-from sigmapca_cli.solvers.steps import rotate
+from sigmapca_cli.solvers.newton.jacobian import pack, unpack
+from sigmapca_cli.solvers.newton.steps import rotate
+from sigmapca_cli.system.errors import InputError
 
 K = 5
 PAIRS = K * (K - 1) // 2

@@ -7,11 +7,11 @@ from solver_helpers import orthogonal
 from source_kinds import ALL, KINDS, matched, planted, projected
 from thread_ranks import on_ranks
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import STARTING, SUPPORTING, solve
+from sigmapca_cli.system.errors import InputError
 
 
 def mixed(n, k, seed=0, equal=False):

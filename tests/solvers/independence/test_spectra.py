@@ -5,9 +5,9 @@ import pytest
 from solver_helpers import orthogonal
 from source_kinds import ALL, SERIES_SIGMA, matched, projected, series
 
-from sigmapca_cli.errors import InputError
 from sigmapca_cli.solvers.independence.solve import solve
 from sigmapca_cli.solvers.independence.spectra import are_ordered, spectra_of
+from sigmapca_cli.system.errors import InputError
 
 
 def mixed(S, seed=0):

@@ -1,0 +1,127 @@
+"""What Hydra composed, typed and checked: before anything heavy is imported, so that mistakes are told at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sigmapca_cli.composition.hydra_errors import in_one_line
+from sigmapca_cli.settings.quoting import without_interpolation
+from sigmapca_cli.settings.schema import Config, refuse_unknown
+
+
+@dataclass(frozen=True)
+class Job:
+    """A configuration to run, which nothing changes afterwards: `with_changes` makes another job.
+
+    cfg: what is done. plain: the same as plain data, which is stored and hashed. overrides: what led to it.
+    hydra_folder: the folder that a sweep gives this job.
+    """
+
+    cfg: Config
+    plain: dict[str, Any]
+    overrides: list[str] = field(default_factory=list)
+    hydra_folder: Path | None = None
+
+    @property
+    def yaml(self) -> str:
+        """The configuration as it is stored."""
+        from omegaconf import OmegaConf
+
+        return OmegaConf.to_yaml(OmegaConf.create(without_interpolation(self.plain)), resolve=True)
+
+    @property
+    def hash(self) -> str:
+        """Hash of everything that changes what the run computes."""
+        from sigmapca_cli.storage.identity import config_hash
+
+        return config_hash(self.plain)
+
+
+def job_of(composed: Any, hydra: Any = None) -> Job:
+    """Return the job of a composed configuration; ranges are checked here, by the dataclasses.
+
+    hydra: Hydra's own part of it, where that is not the key `hydra` of `composed`: in a job of a sweep.
+    """
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    raw: Any = OmegaConf.to_container(composed, resolve=False)
+    whole = OmegaConf.create(_own_hydra(raw) if "hydra" in raw else raw)
+    hydra = hydra if hydra is not None else whole.get("hydra")
+    try:
+        plain = {str(key): _resolved(whole, key) for key in raw if key != "hydra"}
+    except OmegaConfBaseException as problem:
+        raise in_one_line(problem) or problem from None
+    overrides: Any = []
+    folder = None
+    if hydra is not None:
+        overrides = OmegaConf.to_container(hydra.overrides.task)  # as they were given: `a=${b}` stays
+        if hydra.mode == RunMode.MULTIRUN:
+            from sigmapca_cli.system.untrusted_files import refuse_link
+
+            folder = Path(hydra.runtime.output_dir)
+            refuse_link(folder)
+    if plain.get("if_exists") == "auto":
+        plain["if_exists"] = "resume" if folder else "new"
+    return job_from(plain, overrides, folder)
+
+
+def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> Job:
+    """Return the job of a configuration as plain data. Raise InputError for what the schema refuses."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    refuse_unknown(plain)
+    try:
+        typed: Any = OmegaConf.merge(
+            OmegaConf.structured(Config), OmegaConf.create(without_interpolation(dict(plain)))
+        )
+        cfg: Any = OmegaConf.to_object(typed)
+        checked: Any = OmegaConf.to_container(typed, resolve=True)
+    except OmegaConfBaseException as problem:
+        raise in_one_line(problem) or problem from None
+    return Job(cfg, checked, list(overrides), folder)
+
+
+def with_changes(job: Job, changes: Mapping[str, Any]) -> Job:
+    """Return the job with other values of some dotted keys."""
+    plain = copy.deepcopy(job.plain)
+    for key, value in changes.items():
+        *groups, name = key.split(".")
+        node = plain
+        for group in groups:
+            node = node[group]
+        node[name] = value
+    made = job_from(plain, job.overrides, job.hydra_folder)
+    if job.cfg.data.path == job.plain["data"]["path"]:
+        return made
+    return moved(made, job.cfg.data.path)
+
+
+def moved(job: Job, path: Any) -> Job:
+    """Return the job with its data read from another place: the stored path stays a part of what the run is."""
+    return replace(job, cfg=replace(job.cfg, data=replace(job.cfg.data, path=path)))
+
+
+def _own_hydra(value: Any) -> Any:
+    """Return plain data in which `${hydra:KEY}` reads Hydra's part of themselves, not that of the whole process."""
+    if isinstance(value, dict):
+        return {key: item if key == "hydra" else _own_hydra(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_own_hydra(item) for item in value]
+    return value.replace("${hydra:", "${hydra.") if isinstance(value, str) else value
+
+
+def _resolved(whole: Any, key: str) -> Any:
+    """Return the value of one key as plain data."""
+    from omegaconf import OmegaConf
+
+    value = whole[key]
+    if OmegaConf.is_config(value):
+        return OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+    return value

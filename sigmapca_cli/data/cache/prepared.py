@@ -1,0 +1,165 @@
+"""Prepared data: one HDF5 file with images or a matrix, their standardisation and their origin.
+
+Layout (`format = "sigmapca-data"`, `format_version` 1):
+
+    attrs      kind (patches | ragged | matrix), name, source, options (JSON), checksum, created, versions;
+               patch, stride, pad, patch_shape for images; sample_rate for signals
+    /images    (N, H, W, C)      kind patches: pixels as they were
+    /pixels    (all,)            kind ragged: images of different sizes, zero-padded, one after the other
+    /sides     (N, 2)            kind ragged: padded rows and columns of each
+    /raw       (n, p)            kind matrix: rows before standardisation
+    /mean      (p,)              x = (raw − mean)/scale
+    /scale     (p,)
+    /truth/…                     filters, sources, mixing, where they are known
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.data.config import DataConfig, usual_standardise
+from sigmapca_cli.data.images.folder import RaggedPatchSource, first_pixels
+from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource
+from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.locate import existing
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.data.standardisation import Standardisation, half_of
+from sigmapca_cli.data.truth import Truth
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import as_text, damaged, self_contained, stored
+
+FORMAT, FORMAT_VERSION = "sigmapca-data", 1
+
+
+def checksum(data: NDArray) -> str:
+    """Return SHA-256 of shape, type and values."""
+    digest = hashlib.sha256(repr((data.shape, data.dtype.str)).encode())
+    digest.update(np.ascontiguousarray(data).data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def open_prepared(path: Path) -> Iterator[Any]:
+    """Open the HDF5 file; raise InputError if it is damaged or of a format that this version cannot read."""
+    import h5py
+
+    with damaged(path, "prepare it again"), h5py.File(path, "r", locking=False) as file:
+        self_contained(file)
+        if as_text(file.attrs.get("format", "")) != FORMAT:
+            raise InputError(f"{path} is not a prepared data file: use data=array for plain HDF5")
+        version = int(file.attrs["format_version"])
+        if version > FORMAT_VERSION:
+            raise InputError(f"{path} has format version {version}, not {FORMAT_VERSION}: upgrade sigmapca")
+        yield file
+
+
+def is_prepared(path: Path) -> bool:
+    """Return whether a file has the attribute of this format."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return as_text(file.attrs.get("format", "")) == FORMAT
+    except Exception:  # damaged: the next reader raises the error
+        return False
+
+
+CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
+
+
+def load(path: Path, cfg: DataConfig) -> Source:
+    """Return the source in a prepared file, standardised as prepared; half, whiten and scale_input are from `cfg`."""
+    with open_prepared(path) as file:
+        attrs, name = dict(file.attrs), as_text(file.attrs["name"])
+        kind = as_text(attrs["kind"])
+        data = stored(file[CONTENT[kind]])[...]
+        sides = file["sides"][...].astype(np.int64) if kind == "ragged" else None
+        truth = _read_truth(file)
+        made = json.loads(as_text(attrs["options"]))
+        if checksum(data) != as_text(attrs["checksum"]):
+            raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
+        geometry = _geometry(attrs, data, sides, kind)
+    relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
+    younger = getattr(cfg, "whiten_rank", None), getattr(cfg, "centre", True)
+    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input, *younger)
+    if kind == "matrix":
+        return _matrix(attrs, data, truth, options, cfg)
+    shape, stride, pad = geometry
+    if sides is None:
+        images = data[half_of(len(data), cfg.half)]
+        return PatchSource(name, images, shape[0], stride, pad, options)
+    if cfg.half != "all":
+        first = first_pixels(sides, shape[2])
+        chosen = range(len(sides))[half_of(len(sides), cfg.half)]
+        data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
+        sides = sides[list(chosen)]
+    return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
+
+
+def _scaling(made: dict[str, Any], cfg: DataConfig) -> tuple[str, float | None]:
+    """Return (standardise, ε) as prepared, unless `cfg` has another value than the default of its kind."""
+    asked = getattr(cfg, "standardise", None)
+    if not getattr(cfg, "recognise", True) or asked == usual_standardise(cfg.name):
+        return made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
+    return str(asked), getattr(cfg, "epsilon", None)
+
+
+def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
+    """Return (patch shape, stride, pad), or None for a matrix; raise ValueError if the data do not fit them.
+
+    No checksum covers these numbers, and windows are views of memory: a wrong number must not reach outside it.
+    """
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"values of type {data.dtype}")
+    if kind == "matrix":
+        if data.ndim != 2:
+            raise ValueError(f"a matrix of {data.ndim} dimensions")
+        return None
+    rows, cols, channels = (int(side) for side in attrs["patch_shape"])
+    stride, pad = int(attrs["stride"]), int(attrs["pad"])
+    if (
+        min(rows, cols, channels, stride) < 1
+        or not 0 <= pad < rows
+        or rows != cols
+        or rows != int(attrs["patch"])
+    ):
+        raise ValueError("its patch, stride or padding")
+    if sides is None:
+        fits = data.ndim in (3, 4) and (data.shape[3] if data.ndim == 4 else 1) == channels
+    else:
+        fits = data.ndim == 1 and sides.ndim == 2 and sides.shape[1] == 2 and len(sides) > 0
+        fits = fits and rows <= sides.min() and sides.max() < 1 << 20
+        fits = fits and int(first_pixels(sides, channels)[-1]) == len(data)
+    if not fits:
+        raise ValueError("its images do not have the size that it states")
+    return (rows, cols, channels), stride, pad
+
+
+def _read_truth(file: Any) -> Truth | None:
+    if "truth" not in file:
+        return None
+    group = file["truth"]
+    return Truth(as_text(group.attrs["kind"]), **{key: group[key][...] for key in group})
+
+
+def _matrix(
+    attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: DataConfig
+) -> MemorySource:
+    part = half_of(len(data), cfg.half)
+    if truth is not None:
+        truth = truth.in_part(part, turned=options.turns)
+    source = MemorySource(as_text(attrs["name"]), data[part], options, truth)
+    source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
+    return source
+
+
+def build(cfg: DataConfig) -> Source:
+    if cfg.path is None:
+        raise InputError("data=prepared needs data.path=FILE, written by a prepare command")
+    return load(existing(cfg.path, "a prepared file"), cfg)

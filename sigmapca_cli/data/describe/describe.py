@@ -1,0 +1,66 @@
+"""Description of a data file or folder: what it holds, and how to train on it."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sigmapca_cli.data import build
+from sigmapca_cli.data.config import DataConfig, name_list
+from sigmapca_cli.data.describe.recognise import options_for
+from sigmapca_cli.data.describe.suggestion import Suggestion, remedies, suggestion
+from sigmapca_cli.data.describe.summary import summary
+from sigmapca_cli.data.readers.table import WordColumns
+from sigmapca_cli.data.source import Source
+
+
+def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggestion | None]:
+    """Return facts about a file, a folder or a pattern of any known format, and the command that trains on it.
+
+    options: fields of the data group. "command" among the facts is the text of the command.
+
+    Columns without numbers are left out and listed; missing values are counted and replaced by the mean. So every
+    table has a description.
+    """
+    options = options_for(path, options)
+    source, left_out = lenient(DataConfig(path=str(path), **options))
+    facts = summary(source)
+    if left_out:
+        facts["left_out"] = left_out
+        options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out]
+    options |= remedies(facts)
+    better = facts
+    if options.get("clip") or (options["name"] == "array" and facts.get("scales")):
+        with silence_warnings():  # the same warnings were logged above
+            better = summary(lenient(DataConfig(path=str(path), **options))[0])
+        facts["components_then"] = better.get("components")
+    found = suggestion(facts, better, str(path), options)
+    facts["command"] = None if found is None else found.text
+    return facts, found
+
+
+@contextmanager
+def silence_warnings() -> Iterator[None]:
+    """Disable the logger inside the block."""
+    logger = logging.getLogger("sigmapca")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
+    """Return the source of a table without its columns of words, and these columns with what they hold."""
+    left_out: dict[str | int, str] = {}
+    if cfg.name == "array" and cfg.missing == "refuse":
+        cfg.missing = "mean"
+    while True:
+        try:
+            return build(cfg), left_out
+        except WordColumns as problem:
+            if cfg.columns is not None or set(problem.names) <= set(left_out):
+                raise
+            left_out |= dict(zip(problem.names, problem.kinds, strict=True))
+            cfg.drop = [*(cfg.drop or []), *problem.names]

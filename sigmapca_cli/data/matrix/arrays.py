@@ -1,0 +1,285 @@
+"""data=array: a matrix (samples × features) from a file, streamed from disk when it is large."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.data.cleaning.repair import repaired
+from sigmapca_cli.data.config import DataConfig, Forecast
+from sigmapca_cli.data.matrix.concatenated import files_of, stacked
+from sigmapca_cli.data.matrix.sparse import SparseSource
+from sigmapca_cli.data.moments.accumulate import Moments, streamed_moments
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.on_disk.progress import paced
+from sigmapca_cli.data.on_disk.row_file import PageLedger, RowFile, RowSlices
+from sigmapca_cli.data.on_disk.row_sample import RowSample
+from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
+from sigmapca_cli.data.readers.locations import in_array, in_table, row_words
+from sigmapca_cli.data.readers.sparse_files import is_sparse
+from sigmapca_cli.data.readers.table import Table, without_names
+from sigmapca_cli.data.source import Index, Source
+from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.subsample import evenly_spaced
+from sigmapca_cli.system import row_shards
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import damaged
+
+# Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
+MEMORY_LIMIT = 256 << 20
+CONVERT_BLOCK = 32 << 20
+
+
+def check_matrix(data: Any, where: str) -> None:
+    """Check type, dimensions and size before any value is read; raise InputError if they are unusable."""
+    dtype = data.dtype
+    if dtype.kind == "c":
+        raise InputError(f"{where} is complex ({dtype}): give real numbers, for example its absolute value")
+    if dtype.kind == "O":
+        raise InputError(f"{where} holds Python objects: save a plain numeric array")
+    if dtype.kind not in "biuf":
+        raise InputError(f"{where} has type {dtype}, not numbers: convert it to float32")
+    if data.ndim != 2:
+        hint = "X[:, None] for one feature" if data.ndim == 1 else "reshape it"
+        raise InputError(f"{where} has {data.ndim} dimensions {tuple(data.shape)}, needs 2: {hint}")
+    if data.shape[0] == 0 or data.shape[1] == 0:
+        raise InputError(f"{where} is empty, {data.shape[0]} × {data.shape[1]}: give samples × features")
+
+
+def plain(data: NDArray) -> NDArray:
+    """Return the array in C order and native byte order; bool becomes uint8, float16 becomes float32."""
+    dtype = data.dtype.newbyteorder("=")
+    if dtype.kind == "b":
+        dtype = np.dtype(np.uint8)
+    if dtype == np.float16:
+        dtype = np.dtype(np.float32)
+    return np.ascontiguousarray(data, dtype=dtype)
+
+
+def block_reader(data: Any, transpose: bool) -> Callable[[int, int], NDArray]:
+    """Return a function (start, stop) that reads these rows of a matrix of any array type, or of its transpose."""
+    if isinstance(data, RowFile):
+        if transpose:
+            slices = RowSlices(data, range(len(data)))
+            return lambda start, stop: slices[:, start:stop].T
+        return data.block
+    if transpose:
+        return lambda start, stop: np.asarray(data[:, start:stop]).T
+    return lambda start, stop: np.asarray(data[start:stop])
+
+
+def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
+    """Return the matrix in a form whose rows are fast to gather: in memory, or row by row in a file.
+
+    Small data are read into memory. Large data stay in their file if each row is contiguous; otherwise (Fortran
+    order, transposed, compressed or chunked HDF5) they are converted once, in blocks.
+    """
+    if is_sparse(data):
+        data = data.T.tocsr() if transpose else data
+        return data if columns is None else data[:, columns].tocsr()
+    if isinstance(data, RowFile) and columns is None and not transpose:
+        return data  # a table too large for memory
+    if not isinstance(data, RowFile) and data.size * data.dtype.itemsize <= MEMORY_LIMIT:
+        whole = np.asarray(data[...])
+        whole = whole.T if transpose else whole
+        return plain(whole if columns is None else whole[:, columns])
+    turned = data.T if transpose and isinstance(data, np.ndarray) else data
+    if columns is None and isinstance(turned, np.memmap) and turned.flags.c_contiguous:
+        return RowFile.under(turned)
+    return _converted(data, transpose, columns)
+
+
+def _converted(data: Any, transpose: bool, chosen: Index | None) -> RowFile:
+    """Return the matrix converted to a scratch file, row by row."""
+    rows, columns = data.shape[::-1] if transpose else data.shape
+    columns = columns if chosen is None else len(chosen)
+    read = block_reader(data, transpose)
+    dtype = plain(np.empty((1, 1), data.dtype)).dtype
+    size = rows * columns * dtype.itemsize
+    logging.getLogger("sigmapca").info("converting %d × %d values once (%.1f GB)", rows, columns, size / 1e9)
+    scratch, pages = RowFile.scratch((rows, columns), dtype), PageLedger(data)
+    step = max(1, CONVERT_BLOCK // (data.shape[0 if transpose else 1] * dtype.itemsize))
+    for start in range(0, rows, step):
+        block = read(start, min(start + step, rows))
+        block = block if chosen is None else block[:, chosen]
+        scratch.write(start, block)
+        pages.touch(columns, block.nbytes)
+    return scratch
+
+
+class ArraySource(Source):
+    """Rows of a matrix in memory or in a file."""
+
+    def __init__(
+        self,
+        name: str,
+        data: NDArray | RowFile,
+        where: str,
+        options: Standardisation,
+        half: str = "all",
+        place: Callable[[int, int], str] | None = None,
+        least: int = 2,
+        forecast: Forecast | None = None,
+    ) -> None:
+        """`place`: (row, column) to words that locate the value in its file; `least`: smallest number of rows.
+
+        forecast: what the run will need, said with the time that a pass over a file takes.
+        """
+        self.name, self._where, self._data, self._place = name, where, data, place
+        self._part = range(len(data))[half_of(len(data), half)]
+        if len(self._part) < least:
+            need_two_samples(len(self._part), where)
+        self.n, self.p = len(self._part), data.shape[1]
+        self.pixels = data.dtype  # of the values as stored
+        self._moments: Moments | None = None
+        self._forecast = forecast(self.n, self.p) if forecast is not None else ""
+        self._standardise(options, self._fingerprint())
+
+    def _fingerprint(self) -> bytes:
+        """Return SHA-256 of the values; for large data of 64 rows only, because mean and variance are hashed too."""
+        geometry = repr((self._data.shape, self._data.dtype.str, self._part)).encode()
+        if isinstance(self._data, np.ndarray):
+            return hashlib.sha256(geometry + hashlib.sha256(self._data.data).digest()).digest()
+        index = evenly_spaced(self.n, 64)
+        digest = hashlib.sha256(geometry)
+        for row in index.reshape(-1, 1):  # one at a time: wide rows take much memory together
+            digest.update(self._gather(row).tobytes())
+        return digest.digest()
+
+    def _gather(self, rows: Index | slice) -> Any:
+        if not isinstance(rows, slice):
+            index = rows * self._part.step + self._part.start
+            return self._data[index] if isinstance(self._data, np.ndarray) else self._data.gather(index)
+        part = self._part[rows]
+        if isinstance(self._data, np.ndarray):
+            return self._data[part.start : part.stop : part.step]
+        if self.p > WIDE:
+            return RowSlices(self._data, part)
+        return self._data.block(part.start, min(part.stop, len(self._data)))[:: part.step]
+
+    def _checked_blocks(self, size: int) -> Iterator[NDArray]:
+        parts, words, kept = list(row_shards.own_blocks(self.n, size)), "", None
+        if not isinstance(self._data, np.ndarray):
+            kept = RowSample.of((self.n, self.p), self._data.dtype)
+            words = (
+                f"{self._where}: {self.n} rows × {self.p} features, {self._data.nbytes / 1e9:.1f} GB in a file: "
+                f"about {{time}} left of this pass over the rows{self._forecast}"
+            )
+        for rows in paced(
+            parts, (part.stop - part.start for part in parts), len(row_shards.own(self.n)), words
+        ):
+            block = np.asarray(self._gather(rows))
+            if block.dtype.kind == "f" and not np.isfinite(block).all():
+                self._refuse_nonfinite(rows.start, size)
+            if kept is not None:
+                kept.take(rows.start, block)
+            yield block
+        self.sample = kept
+
+    def _refuse_nonfinite(self, start: int, size: int) -> None:
+        """Raise InputError with the place of the first NaN or infinity and the number of all."""
+        count, rows, first, advice = 0, 0, "", ""
+        for begin in range(start, self.n, size):
+            block = np.asarray(self._gather(slice(begin, min(begin + size, self.n))))
+            bad = np.argwhere(~np.isfinite(block))
+            if len(bad) and not first:
+                row, column = (int(i) for i in bad[0])
+                missing = bool(np.isnan(block[row, column]))
+                place = (self._place or in_array)(self._part[begin + row], column)
+                kind = ("NaN, a missing value," if self._place else "NaN") if missing else "infinity"
+                first = f"{kind} {place}"
+                advice = ", or add data.missing=drop or data.missing=mean" if missing else ""
+            count += len(bad)
+            rows += len(np.unique(bad[:, 0]))
+        more = f" ({count} such values in {rows} row{'s' * (rows > 1)})" if count > 1 else ""
+        raise InputError(
+            f"{self._where}: {first}{more}: remove or replace {'them' if count > 1 else 'it'}{advice}"
+        )
+
+    def _raw_moments(self, diagonal: bool) -> Moments:
+        """Return the moments; one pass computes mean and covariance together, unless p is very large."""
+        if self._moments is None:
+            together = self.p <= WIDE or not diagonal
+            blocks = self._checked_blocks(self._block_size())
+            self._moments = streamed_moments(blocks, diagonal=not together)
+        m = self._moments
+        if not diagonal and m.second.ndim == 1:
+            return streamed_moments(map(self._gather, row_shards.own_blocks(self.n, self._block_size())))
+        second = m.second.diagonal().copy() if diagonal and m.second.ndim == 2 else m.second
+        return Moments(m.n, m.mean, second)
+
+
+def build(cfg: DataConfig, forecast: Forecast | None = None) -> Source:
+    if cfg.path is None:
+        raise InputError(
+            "data=array needs data.path=FILE (.npy, .npz, .csv, .tsv, .h5, .nc, .parquet or .mat)"
+        )
+    paths = files_of(cfg.path)
+    if is_hdf5(paths[0]):
+        from sigmapca_cli.data.cache import prepared
+        from sigmapca_cli.data.matrix import sums
+
+        if sums.is_moments(paths[0]):
+            raise InputError(
+                f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={cfg.path}"
+            )
+        if len(paths) == 1 and prepared.is_prepared(paths[0]):
+            return prepared.load(paths[0], cfg)
+    where = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+    return table_source(read_files(paths, cfg), cfg, where, forecast)
+
+
+def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
+    """Return a sparse table as a source; its zeros are values. Raise InputError for settings that would fill it."""
+    if cfg.clip:
+        raise InputError(f"{where} is sparse, and data.clip would fill it: drop it, or use solver.clip")
+    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
+    source = SparseSource("array", table.data, where, options, cfg.half, in_table(table, None), least)
+    source.names = None if table.names is None else tuple(table.names)
+    return source
+
+
+def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast | None = None) -> Source:
+    """Return a table as a source, after missing values and outliers are treated; names are kept."""
+    logger = logging.getLogger("sigmapca")
+    for note in table.notes:
+        logger.warning("%s", note)
+    if is_sparse(table.data):
+        return sparse_source(table, cfg, where)
+    fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
+    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
+    place = in_table(table, fixed.kept)
+    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least, forecast)
+    source.incomplete, source.missing = fixed.incomplete, fixed.by_column
+    source.names = None if table.names is None else tuple(table.names)
+    source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
+    source.row_words = row_words(table, fixed.kept, half_of(len(fixed.matrix), cfg.half))
+    if table.labels is not None and fixed.kept is None and cfg.half == "all":
+        source.labels = table.labels
+    return source
+
+
+def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
+    """Return the tables of one or several files, one below the other, in a form whose rows are fast to gather."""
+    tables = [read_one(path, cfg) for path in paths]
+    return tables[0] if len(tables) == 1 else stacked(tables, paths)
+
+
+def read_one(path: Path, cfg: DataConfig) -> Table:
+    """Return the checked table of one file."""
+    table = read_matrix(path, cfg)
+    check_matrix(table.data, str(path))
+    if cfg.transpose and table.columns is not None:
+        raise InputError(
+            "data.columns and data.drop go with rows of samples: not together with data.transpose"
+        )
+    with damaged(path):
+        table.data = usable(table.data, cfg.transpose, table.columns)
+    if cfg.transpose:
+        # The row labels of the file are now the names of the features.
+        table.names, table.labels, table.line_of = table.labels, table.names, None
+    return without_names(table, path)

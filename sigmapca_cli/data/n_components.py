@@ -1,0 +1,153 @@
+"""The number of components: a number, a fraction of the variance, or a model selection criterion."""
+
+from math import lgamma, log, pi
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.data.moments.accumulate import Array, rank_of
+from sigmapca_cli.system.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.data.moments.covariance import SecondMoments
+
+DEFAULT = 32
+WORDS = ("auto", "all", "mdl", "mle")
+
+
+MOST_SEARCHED = 1024
+"""Largest number of leading components that are computed to find how many a word or a share means."""
+
+
+def count_for(source: "SecondMoments", k: Any) -> int:
+    """Return the number of components that `k` means for a source, of which only leading axes may be known.
+
+    Raise InputError if all eigenvalues would be needed and there are too many.
+    """
+    if isinstance(k, int):
+        return k
+    axes = source.leading_axes(DEFAULT)
+    if axes.whole:
+        if k == "mle" and len(axes.vectors) > len(axes.values):
+            raise InputError(f"k=mle needs all {len(axes.vectors)} eigenvalues: choose a number, or k=mdl")
+        return count_of(k, axes.values, source.n)
+    few = min(source.n, source.p)
+    if k == "auto":
+        return min(DEFAULT, max(axes.rank, 1))
+    if isinstance(k, float):
+        for m in (64, 256, MOST_SEARCHED):
+            axes = source.leading_axes(min(m, few // 5))
+            known = axes.values[: min(m, few // 5)]
+            if known.sum() > k * axes.total:
+                return int(np.searchsorted(np.cumsum(known), k * axes.total, side="right")) + 1
+        reached = known.sum() / axes.total
+        raise InputError(
+            f"k={k:g}: the leading {len(known)} components have {reached:.2g} of the variance, no more are computed: "
+            "choose a number"
+        )
+    raise InputError(
+        f"k={k} needs all eigenvalues, and {source.n} rows × {source.p} features have {few}: choose a number, or "
+        "a share such as k=0.9"
+    )
+
+
+def count_of(k: Any, values: NDArray[Any], n: int) -> int:
+    """Return the number of components that `k` means, for eigenvalues (p,), decreasing, of the covariance of n rows.
+
+    A whole number means itself. A fraction between 0 and 1: the fewest components that explain more variance, as in
+    scikit-learn. "all": the numerical rank. "auto": 32, or the rank if it is smaller. "mdl": `by_mdl`; "mle": `by_mle`.
+    """
+    if isinstance(k, int):
+        return k
+    rank = max(1, min(rank_of(values), n - 1))
+    if isinstance(k, float):
+        return by_share(values, k)
+    if k == "mdl":
+        return by_mdl(values[:rank], n)
+    if k == "mle":
+        return min(by_mle(values, n), rank)
+    return min(DEFAULT, rank) if k == "auto" else rank
+
+
+def by_share(values: Array, share: float) -> int:
+    """Return the smallest number of leading components with more than this share of the total variance."""
+    positive = np.maximum(values, 0.0)
+    total = positive.sum()
+    if total <= 0:
+        return 1
+    return min(int(np.searchsorted(np.cumsum(positive) / total, share, side="right")) + 1, len(values))
+
+
+def at_a_gap(values: Array, k: int, n: int) -> int:
+    """Return the smallest number ≥ k after which the eigenvalues (p,) drop by more than chance; else the rank.
+
+    If k cuts through directions of equal variance, chance decides which of them are kept. By chance, two eigenvalues
+    of n Gaussian rows differ by about 2 standard errors of a log variance, 2√(4/n).
+    """
+    rank = max(1, min(rank_of(values), n - 1))
+    logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
+    for end in range(k, rank):
+        if logs[end - 1] - logs[end] > 4 / np.sqrt(n):
+            return end
+    return max(k, rank) if k <= rank else k
+
+
+def by_mdl(values: Array, n: int) -> int:
+    """Return the k ≥ 1 of minimum description length, for k components and white noise, real Gaussian data.
+
+    MDL(k) = −(n/2)(p − k) log(G/A) + (1/4) k (2p − k + 1) log n, with G and A the geometric and arithmetic mean of the
+    p − k smallest eigenvalues. Source: Wax and Kailath (1985), the free parameters counted for real data.
+    """
+    p = len(values)
+    if p < 2:
+        return p
+    k = np.arange(p)
+    left = p - k
+    logs = np.cumsum(np.log(values)[::-1])[::-1] / left
+    means = np.cumsum(values[::-1])[::-1] / left
+    length = -n / 2 * left * (logs - np.log(means)) + k * (2 * p - k + 1) / 4 * log(n)
+    return max(1, int(length.argmin()))
+
+
+def by_mle(values: Array, n: int) -> int:
+    """Return the most probable dimension of probabilistic PCA, 1 … p − 1, by Minka's approximation of the evidence.
+
+    Source: Minka (2000), eqs 30–31, as in scikit-learn's PCA(n_components="mle"), but with thresholds that scale with
+    the data.
+    """
+    p = len(values)
+    if p < 2:
+        return p
+    values = np.maximum(values, 0.0) / values[0]
+    evidence = [_evidence(values, k, n) for k in range(1, p)]
+    return 1 + int(np.argmax(evidence))
+
+
+def _evidence(values: Array, k: int, n: int) -> float:
+    """Return the log evidence of k components, up to a constant."""
+    p = len(values)
+    if values[k - 1] < 1e-15:
+        return -np.inf
+    free = np.arange(p, p - k, -1) / 2
+    prior = -k * log(2) + sum(lgamma(half) - half * log(pi) for half in free.tolist())
+    noise = max(float(values[k:].mean()), 1e-15)
+    fit = -n / 2 * (float(np.log(values[:k]).sum()) + (p - k) * log(noise))
+    m = p * k - k * (k + 1) / 2
+    shrunk = np.concatenate([values[:k], np.full(p - k, noise)])
+    i, j = np.triu_indices(p, 1)
+    i, j = i[i < k], j[i < k]
+    gaps = (values[i] - values[j]) * (1 / shrunk[j] - 1 / shrunk[i])
+    # Equal eigenvalues would make the approximation infinite.
+    curvature = float(np.log(np.maximum(gaps, 1e-300)).sum()) + len(i) * log(n)
+    return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
+
+
+def by_broken_stick(values: Array) -> int:
+    """Return the number of leading components above the broken-stick model, b_i = (1/p) Σ_{j ≥ i} 1/j."""
+    p, total = len(values), values.sum()
+    if total <= 0:
+        return 0
+    pieces = np.cumsum(1 / np.arange(p, 0, -1))[::-1] / p
+    above = values / total > pieces
+    return p if above.all() else int(above.argmin())

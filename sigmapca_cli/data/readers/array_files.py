@@ -1,0 +1,247 @@
+"""Readers of a matrix from a file of any common format, recognised by its first bytes; nothing is unpickled."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.readers.column_files import read_columns
+from sigmapca_cli.data.readers.hdf5 import pick, read_hdf5
+from sigmapca_cli.data.readers.sparse_files import from_archive
+from sigmapca_cli.data.readers.table import Table, chosen, refuse_words, without_counter
+from sigmapca_cli.data.readers.text import read_text
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import damaged, need_memory
+
+PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
+
+
+@contextmanager
+def _numpy(path: Path) -> Iterator[None]:
+    """Guard like `damaged`, with another message for Python objects, because such a file is not damaged."""
+    with damaged(path):
+        try:
+            yield
+        except ValueError as error:
+            if "bject" in str(error) or "pickle" in str(error):
+                raise InputError(f"{path} {PICKLED}") from None
+            raise
+
+
+def read_npy(path: Path, cfg: DataConfig) -> Table:
+    """Return a memory map of the file: nothing is read yet."""
+    with _numpy(path):
+        return Table(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_npz(path: Path, cfg: DataConfig) -> Table:
+    """Return one array of an .npz archive, with column names from another; or the matrix of a scipy.sparse archive."""
+    with _numpy(path), np.load(path, allow_pickle=False) as archive:
+        _refuse_workbook(path, archive.zip.namelist())
+        sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.zip.infolist()}
+        if {"format", "shape", "data"} <= set(archive.files):
+            return Table(from_archive(path, archive))
+        name = pick(path, _matrices(archive) if cfg.key is None else list(archive.files), cfg.key, "key")
+        need_memory(sizes[name], path, "save it as .npy or .h5, which are read from disk")
+        found = archive[name]
+        if not isinstance(found, np.ndarray):  # numpy returns other members of the archive as bytes
+            raise InputError(f"{path}: {name!r} is not an array: write it with numpy.savez")
+        width = found.shape[1] if found.ndim == 2 else -1
+        words = {
+            other: archive[other]
+            for other in archive.files
+            if _header(archive, other)[0] == (width,) and _header(archive, other)[1] in "US"
+        }
+        return Table(found, _beside(words, width))
+
+
+def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
+    """Return (shape, kind of type) of an array in an archive, without reading its values."""
+    with archive.zip.open(name if name in archive.zip.namelist() else f"{name}.npy") as file:
+        version = npy_format.read_magic(file)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    return shape, dtype.kind
+
+
+def _matrices(archive: Any) -> list[str]:
+    """Return the names of the two-dimensional arrays; of all arrays if there is none or a header is unreadable."""
+    try:
+        found = [name for name in archive.files if len(_header(archive, name)[0]) == 2]
+    except ValueError:
+        return list(archive.files)
+    return found or list(archive.files)
+
+
+def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
+    """Return the names of the columns: the only array of `width` strings; None if there is none or several."""
+    fitting = [value for value in words.values() if value.shape == (width,)]
+    if len(fitting) != 1:
+        return None
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in fitting[0].tolist()]
+
+
+def _refuse_workbook(path: Path, members: list[str]) -> None:
+    """Raise InputError for a spreadsheet, which is a zip archive too."""
+    if any(name.startswith("xl/") for name in members) or "mimetype" in members:
+        raise InputError(f"{path} is a spreadsheet: save the sheet as CSV (UTF-8), or by pandas as Parquet")
+
+
+def read_mat(path: Path, cfg: DataConfig) -> Table:
+    """Return one matrix of a MATLAB 5 file; a cell array of one string per column gives the names."""
+    from scipy.io import loadmat, whosmat
+
+    with damaged(path, "save it again (MATLAB 5 format)"):
+        sizes = [
+            float(np.prod(shape, dtype=float)) * 8 for _, shape, kind in whosmat(path) if kind != "sparse"
+        ]
+        need_memory(sum(sizes), path, "save one variable, or .npy or .h5, which are read from disk")
+        variables = loadmat(path)
+    found = {name: value for name, value in variables.items() if not name.startswith("__")}
+    cells = {
+        name: np.array([str(np.ravel(v)[0]) if np.size(v) else "" for v in value.ravel()])
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "O"
+    }
+    names = [name for name, value in found.items() if np.ndim(value) == 2 and name not in cells]
+    if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
+        names = wide  # in MATLAB numbers and vectors are matrices too
+    value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
+    # MATLAB stores sparse matrices by columns.
+    matrix: Any = value.astype(np.float64).tocsr() if hasattr(value, "toarray") else np.asarray(value)
+    width = matrix.shape[1] if matrix.ndim == 2 else -1
+    return Table(matrix, _beside(cells, width) if cfg.recognise else None)
+
+
+def read_safetensors(path: Path, cfg: DataConfig) -> Table:
+    """Return one tensor of a safetensors file."""
+    try:
+        from safetensors import safe_open
+    except ImportError:
+        raise InputError(f"{path}: reading it needs a package: pip install safetensors") from None
+    with damaged(path), safe_open(str(path), "numpy") as file:
+        names = list(file.keys())
+        matrices = [name for name in names if len(file.get_slice(name).get_shape()) == 2]
+        return Table(file.get_tensor(pick(path, names if cfg.key else matrices, cfg.key, "key")))
+
+
+SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
+    (b"\x93NUMPY", read_npy),
+    (b"PK\x03\x04", read_npz),
+    (b"PK\x05\x06", read_npz),
+    (b"\x89HDF\r\n\x1a\n", read_hdf5),
+    (b"PAR1", read_columns),
+    (b"ARROW1", read_columns),
+    (b"FEA1", read_columns),
+    (b"MATLAB 5.0", read_mat),
+)
+BINARY_SUFFIXES = {
+    ".npy",
+    ".npz",
+    ".h5",
+    ".hdf5",
+    ".nc",
+    ".parquet",
+    ".feather",
+    ".mat",
+    ".safetensors",
+    ".xlsx",
+}
+SELECTIVE = (read_columns, read_text)  # readers that read only the columns asked for
+REFUSED = (
+    (b"\x1f\x8b", "is gzip-compressed: gunzip it first"),
+    (b"CDF", "is netCDF 3: convert it to netCDF 4, as `nccopy -k nc4` and xarray do"),
+    (b"\xd0\xcf\x11\xe0", "is an old spreadsheet (.xls): save the sheet as CSV (UTF-8)"),
+)
+
+
+def is_hdf5(path: Path) -> bool:
+    """Return whether a file begins with the signature of HDF5."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
+def is_zarr(folder: Path) -> bool:
+    """Return whether a folder is a Zarr store, of version 2 or 3."""
+    return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def read_matrix(path: Path, cfg: DataConfig) -> Table:
+    """Return the matrix in a file, not yet checked, with the columns that `cfg` selects and their names."""
+    if path.is_dir():
+        if is_zarr(path):
+            raise InputError(f"{path} is a Zarr store: save the array as .npy, .h5 or netCDF")
+        raise InputError(f"{path} is a folder: data=array needs a file (for images: data=images)")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty: write it again")
+    with path.open("rb") as file:
+        head = file.read(512)
+    for signature, why in REFUSED:
+        if head.startswith(signature):
+            raise InputError(f"{path} {why}")
+    reader = reader_of(path, head)
+    table = reader(path, cfg)
+    if reader in SELECTIVE:
+        return without_counter(table, cfg, path)
+    return select(table, cfg, path)
+
+
+def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
+    """Return the reader of a file that begins with the bytes `head`."""
+    for signature, reader in SIGNATURES:
+        if head.startswith(signature):
+            return reader
+    # MATLAB 7.3 files are HDF5 behind a block of 512 bytes.
+    if head.startswith(b"MATLAB 7.3"):
+        logging.getLogger("sigmapca").warning(
+            "%s is MATLAB 7.3 (HDF5): data sets appear transposed, see data.transpose", path
+        )
+        return read_hdf5
+    if path.suffix.lower() == ".safetensors" and head[8:9] == b"{":
+        return read_safetensors
+    if path.suffix.lower() in BINARY_SUFFIXES:
+        raise InputError(f"{path} is not a {path.suffix} file (it starts with {head[:6]!r}): check data.path")
+    return read_text
+
+
+def select(table: Table, cfg: DataConfig, path: Path) -> Table:
+    """Return the table with the columns that `cfg` selects; its values may not be read yet."""
+    fields = table.data.dtype.names
+    if fields:
+        return without_counter(_records(table.data, cfg, path), cfg, path)
+    if table.data.ndim != 2:
+        return table
+    if table.names is not None:
+        table = without_counter(table, cfg, path)
+    width = table.data.shape[1]
+    by_name = table.names is not None and getattr(cfg, "expected", None) is not None
+    if cfg.columns is None and cfg.drop is None and not by_name:
+        return table
+    keep = chosen(table.names, width, cfg, path)
+    if keep != list(range(width)):
+        table.columns = np.array(keep)
+    if table.names is not None:
+        table.names = [table.names[i] for i in keep]
+    return table
+
+
+def _records(data: NDArray, cfg: DataConfig, path: Path) -> Table:
+    """Return records with named fields, such as those of `frame.to_records()`, as columns."""
+    names = list(data.dtype.names or ())
+    keep = [names[i] for i in chosen(names, len(names), cfg, path)]
+    bad: list[tuple[str | int, str, str]] = [
+        (name, "dates" if data.dtype[name].kind in "Mm" else f"of type {data.dtype[name]}", "")
+        for name in keep
+        if data.dtype[name].kind not in "biuf"
+    ]
+    if bad:
+        raise refuse_words(path, bad, have_numbers=len(bad) < len(keep))
+    return Table(np.column_stack([data[name] for name in keep]), keep)

@@ -1,0 +1,239 @@
+"""A solution for other programs: npz, safetensors, or an ONNX graph from raw rows to components and back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.linalg.low_rank import LowRank
+from sigmapca_cli.solution.solution import Solution
+from sigmapca_cli.system.atomic import replace_file
+from sigmapca_cli.system.errors import InputError
+
+NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
+OPSET = 17
+
+
+def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
+    """Write the solution of a run to one file, in one step.
+
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+    path : str or Path
+        Where to write; a file that is there is replaced.
+    kind : {"npz", "safetensors", "onnx"}, optional
+        Format; the suffix of `path` unless given.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        If the kind is another one, the run has no solution, or the package that a kind needs is missing.
+
+    Notes
+    -----
+    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`; of more
+    than 2,048 features whitening is two factors (p, r), `whitening_left` and `whitening_right`. onnx
+    holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32.
+    """
+    path = Path(path)
+    kind = (kind or path.suffix.lstrip(".")).lower()
+    if kind not in (*WRITERS, "onnx"):
+        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}, onnx")
+    solution = Solution.of(run)
+    content = (
+        onnx(solution, facts(run)) if kind == "onnx" else WRITERS[kind](solution_arrays(run), facts(run))
+    )
+    replace_file(path, content)
+    return path
+
+
+def solution_arrays(run: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of `NAMES` that a run has.
+
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+
+    Returns
+    -------
+    dict of str to ndarray
+        In float64, contiguous.
+
+    Raises
+    ------
+    InputError
+        If one of filters, sigma, encoder, decoder, mean and scale is missing.
+    """
+    found = {name: getattr(run, name, None) for name in NAMES}
+    if isinstance(T := found["whitening"], LowRank):
+        found |= {"whitening": None, "whitening_left": T.left, "whitening_right": T.right}
+    arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
+    if missing := [name for name in ("filters", "sigma") if name not in arrays]:
+        raise InputError(f"the run has no {missing[0]} to export: is it finished?")
+    return arrays
+
+
+def facts(run: Any) -> dict[str, str]:
+    """Return what a reader needs to use the arrays, as text.
+
+    Parameters
+    ----------
+    run : runs.read.Run
+        A finished run.
+
+    Returns
+    -------
+    dict of str to str
+        The format, the formula, model, seed and hashes; names of features and shape of a patch where there are some.
+    """
+    attrs = run.attrs
+    known = {
+        name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs
+    }
+    if getattr(run, "names", None):
+        known["feature_names"] = json.dumps(run.names, ensure_ascii=False)
+    shape = run.patch_shape
+    if shape is not None:
+        known["patch_shape"] = json.dumps([int(n) for n in shape])
+    solution = Solution.of(run)
+    raw = "raw" if solution.clip is None else "clip(raw, clip[0], clip[1])"
+    if solution.pixels:
+        known["raw"] = "pixels between 0 and 1: divide integers by the largest value of their type"
+    if solution.fills:
+        known["missing"] = "nan in raw is replaced by the mean of its feature"
+    return {
+        "format": "sigmapca-solution",
+        "use": f"(({raw} - mean) / scale [@ whitening, or @ whitening_left @ whitening_right.T]) @ encoder",
+        **known,
+    }
+
+
+def npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Return an archive of NumPy; the metadata is a JSON text in `metadata`.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+    """
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, metadata=np.array(json.dumps(metadata)), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Return a file in the safetensors layout.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        As `solution_arrays` returns them.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        Length of the header (u64), header in JSON padded to 8 bytes, raw little-endian data.
+    """
+    header: dict[str, Any] = {"__metadata__": metadata}
+    start = 0
+    for name, a in arrays.items():
+        header[name] = {"dtype": "F64", "shape": list(a.shape), "data_offsets": [start, start + a.nbytes]}
+        start += a.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    data = [a.astype("<f8", copy=False).tobytes() for a in arrays.values()]
+    return b"".join([len(text).to_bytes(8, "little"), text, *data])
+
+
+def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
+    """Return an ONNX graph from raw rows to components, and back to rows.
+
+    Parameters
+    ----------
+    solution : Solution
+        What is applied.
+    metadata : dict of str to str
+        As `facts` returns it.
+
+    Returns
+    -------
+    bytes
+        A model with the input raw (rows, p) and the outputs components (rows, k) and reconstruction (rows, p), float32.
+
+    Raises
+    ------
+    InputError
+        If the package onnx is missing.
+
+    Notes
+    -----
+    The mean is subtracted first instead of being folded into an offset, which would cancel in float32.
+    """
+    try:
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ImportError:
+        raise InputError("exporting to onnx needs the onnx package: pip install onnx") from None
+    values = {name: getattr(solution, name).astype(np.float32) for name in ("mean", "forward", "back")}
+    p, k = solution.forward.shape
+    nodes, rows = [], "raw"
+    if solution.fills:
+        nodes += [
+            helper.make_node("IsNaN", ["raw"], ["lacking"]),
+            helper.make_node("Where", ["lacking", "mean", "raw"], ["whole"]),
+        ]
+        rows = "whole"
+    if solution.clip is not None:
+        values |= dict(zip(("low", "high"), solution.clip.astype(np.float32), strict=True))
+        nodes += [
+            helper.make_node("Max", [rows, "low"], ["raised"]),
+            helper.make_node("Min", ["raised", "high"], ["clipped"]),
+        ]
+        rows = "clipped"
+    nodes += [
+        helper.make_node("Sub", [rows, "mean"], ["centred"]),
+        helper.make_node("MatMul", ["centred", "forward"], ["components"]),
+        helper.make_node("MatMul", ["components", "back"], ["projected"]),
+        helper.make_node("Add", ["projected", "mean"], ["reconstruction"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "sigmapca",
+        [helper.make_tensor_value_info("raw", TensorProto.FLOAT, ["rows", p])],
+        [
+            helper.make_tensor_value_info("components", TensorProto.FLOAT, ["rows", k]),
+            helper.make_tensor_value_info("reconstruction", TensorProto.FLOAT, ["rows", p]),
+        ],
+        [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in values.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    helper.set_model_props(model, metadata)
+    checker.check_model(model)
+    return model.SerializeToString()
+
+
+WRITERS: dict[str, Callable[[dict[str, np.ndarray], dict[str, str]], bytes]] = {
+    "npz": npz,
+    "safetensors": safetensors,
+}

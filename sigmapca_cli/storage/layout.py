@@ -1,0 +1,60 @@
+"""What stands where in run.h5: another program may have put a group, a text or another shape there."""
+
+from typing import Any
+
+import h5py
+
+from sigmapca_cli.storage import format as fmt
+
+TEXTS = ("config", "overrides")
+GROUPS = ("metrics", "evaluation", "evaluation/identifiability")
+NUMBERS = "biuf"
+
+
+def check_layout(file: h5py.File) -> None:
+    """Raise ValueError, for `reading` to put into words, where an item has another kind or shape than the format says.
+
+    Arrays that share an axis (`format.ARRAYS`) have the same length along it. What the format does not name may be
+    anything.
+    """
+    lengths: dict[str, tuple[int, str]] = {}
+    for name, axes in fmt.ARRAYS.items():
+        if name not in file:
+            continue
+        array = _data_set(file, name, len(axes), "" if name == "feature_name" else NUMBERS)
+        for axis, length in zip(axes, array.shape, strict=True):
+            known, first = lengths.setdefault(axis, (length, name))
+            if length != known:
+                raise ValueError(f"{name} has {length} {axis}s, {first} has {known}")
+    for axis in (*lengths, "step"):
+        if axis in file:
+            _data_set(file, axis, 1, NUMBERS)
+    for name in TEXTS:
+        if name in file and _data_set(file, name, 0).dtype.kind not in "SO":
+            raise ValueError(f"{name} holds no text")
+    for name in GROUPS:
+        if name in file and not isinstance(file[name], h5py.Group):
+            raise ValueError(f"{name} is an array, where a group belongs")
+    for name, dimensions in fmt.EVALUATION.items():
+        if f"evaluation/{name}" in file:
+            _data_set(file, f"evaluation/{name}", dimensions, NUMBERS)
+    verdict, components = file.get("evaluation/identifiability/verdict"), lengths.get("component", (0, ""))[0]
+    if verdict is not None and verdict.shape != (components, components):
+        raise ValueError(f"evaluation/identifiability/verdict is not of {components} components")
+    # Metrics are columns of one table.
+    columns = [_data_set(file, f"metrics/{name}", 1, NUMBERS) for name in file.get("metrics", {})]
+    if len({column.shape for column in columns}) > 1:
+        raise ValueError("the metrics differ in length")
+
+
+def _data_set(file: h5py.File, name: str, dimensions: int | None, kinds: str = "") -> Any:
+    """Return a data set that has so many dimensions, and values of one of NumPy's `kinds`."""
+    item = file[name]
+    if not isinstance(item, h5py.Dataset):
+        raise ValueError(f"{name} is a group, where an array belongs")
+    if item.shape is None or dimensions not in (None, len(item.shape)):
+        shape = "no values" if item.shape is None else f"{len(item.shape)} dimensions"
+        raise ValueError(f"{name} has {shape}, where {dimensions} belong")
+    if kinds and item.dtype.kind not in kinds:
+        raise ValueError(f"{name} holds no numbers")
+    return item

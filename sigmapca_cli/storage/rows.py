@@ -1,0 +1,46 @@
+"""A run's summary as one flat row: what `sigmapca runs` lists, and what a table of runs holds."""
+
+from typing import Any
+
+from sigmapca_cli.storage.folders import FOLDER_NAME
+from sigmapca_cli.storage.where import number
+
+
+def short_name(row: Any) -> str:
+    """What `show` and the others find the run by: its hash, or sweep/number."""
+    match = FOLDER_NAME.match(row.name)
+    if match is None:
+        return f"{row.folder.parent.name}/{row.name}"
+    return match[2]
+
+
+def as_row(row: Any) -> dict[str, Any]:
+    """Return a run's summary as one flat row."""
+    return {
+        "run": short_name(row),
+        "status": row.status,
+        "model": row.model,
+        "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
+        **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
+        "tags": split_tags(row.attrs.get("tags")),
+        "note": row.attrs.get("note") or None,
+        "converged": yes_no(row.attrs.get("converged")),
+        "loss": row.last.get("loss"),
+        "mcc": row.evaluation.get("mcc"),
+        "step": row.step,
+        "seconds": row.attrs.get("wall_seconds"),
+        **{name: value for name, value in row.evaluation.items() if name not in ("mcc", "converged")},
+        "created": str(row.attrs.get("created", ""))[5:16].replace("T", " "),
+        "folder": str(row.folder),
+        "error": row.error,
+    }
+
+
+def yes_no(converged: Any) -> str | None:
+    """Return yes or no; None for a run that has not stored it."""
+    return None if converged is None or converged == "" else "yes" if converged else "no"
+
+
+def split_tags(stored: Any) -> list[str] | None:
+    """The tags of a run; None where it has none."""
+    return str(stored).split(",") if stored else None

@@ -1,0 +1,33 @@
+"""The hash of a configuration says that two runs are the same run: those of stored runs must stay."""
+
+import shlex
+
+import pytest
+
+from sigmapca_cli.composition.compose import compose_job
+
+HASHES = {
+    "": "364846204c5e36a3",
+    "model=nlpca": "364846204c5e36a3",
+    "model=lica": "7c38cc379442eaac",
+    "model=pca_svd": "3db2b6c2daa5e965",
+    "model=fastica": "c4bf0b3ace0a117f",
+    "data=planted": "f5695a72980b3d05",
+    "data=array data.path=/tmp/x": "dadc3765f3b8f16f",
+    "data=prepared": "a8bb332ca66b103d",
+    "data=cifar10": "27a8c268c4d83ec4",
+    "recipe=paper": "8431c4d3fc01dbb3",
+    "experiment=first-64": "4b3338c7fef7a21c",
+    "experiment=latent-reconstruction": "2d38b00e4f4450d7",
+    "solver=newton a=auto": "cac28c04ae66ed92",
+    "model=lica solver=moments": "703114c4f9ba0e51",
+    "+regularisers.whitened=2": "4187ad3f96233881",
+    "data=array data.path='a b.npy' data.drop=[a,b]": "0b9f0039ce57f89c",
+    "optimizer=sgd lr=0.1 optimizer.schedule=constant": "da071dd91722f9eb",
+    "k=0.95": "6eaed0883d07a26a",
+}
+
+
+@pytest.mark.parametrize("words", HASHES)
+def test_the_hash_of_a_configuration_stays(words):
+    assert compose_job(shlex.split(words)).hash[:16] == HASHES[words]
