@@ -74,7 +74,7 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
     from sigmapca_cli.data import build
     from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.evaluation.metrics import mcc
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     group = max(3, k // 8)  # variances halve from group to group: the last must stand above the noise
     source = build(DataConfig(name="planted", n=n, p=p, k=k, group=group, standardise="none"))
@@ -96,7 +96,7 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
         scores = {}
         for way in given:
             path = folder / f"{way}.npy"
-            W = np.load(path) if path.exists() else Run.open(folder / way).filters
+            W = np.load(path) if path.exists() else StoredRun.open(folder / way).filters
             scores[way] = round(float(mcc(W, source.truth.filters)), 4)
     return found, scores
 
@@ -159,7 +159,7 @@ def ica() -> Row:
     from sigmapca_cli.data import build
     from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.evaluation.metrics import mcc
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     source = build(DataConfig(name="natural"))
     code = (
@@ -177,7 +177,7 @@ def ica() -> Row:
             "scikit-learn": [peers(), "-c", code, "x.npy", "sk.npy"],
         }
         found = in_turn({way: process(*command, folder=name) for way, command in ways.items()}, 1)
-        run = Run.open(folder / "newton")
+        run = StoredRun.open(folder / "newton")
         same = round(float(mcc(run.encoder, np.load(folder / "sk.npy"))), 4)
     converged = bool(run.attrs["converged"])
     return row("ICA of 532,480 patches, k = 32, s", found, converged=converged, agreement=same)
@@ -186,7 +186,7 @@ def ica() -> Row:
 def halves() -> Row:
     """Mean matched |cos| of 32 filters between disjoint halves of the images, and seconds for one half."""
     from sigmapca_cli.evaluation.agreement import agreement
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     data = ["data=natural"]
     if folder := os.environ.get("SIGMAPCA_DATA"):
@@ -208,7 +208,7 @@ def halves() -> Row:
                 run = f"{number}{half}"
                 given = [*SIGMAPCA, "train", *data, f"data.half={half}", f"seed={seed}", *overrides]
                 seconds.append(process(*given, "--run-dir", run, folder=name)())
-                opened = Run.open(Path(name) / run)
+                opened = StoredRun.open(Path(name) / run)
                 filters.append(opened.filters if opened.rotation is None else opened.encoder)
             found = agreement(*filters).mean
             table[way] = {"agreement": round(float(found), 4), "seconds": round(min(seconds), 2)}

@@ -26,7 +26,7 @@ from sigmapca_cli.runner.plan import method_of, resolved_k
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
 from sigmapca_cli.settings.schema import register
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
 
@@ -40,11 +40,11 @@ def composed(*overrides: str) -> Any:
         return compose("config", list(overrides))
 
 
-def finished(*overrides: str) -> tuple[Run, float]:
+def finished(*overrides: str) -> tuple[StoredRun, float]:
     """The run of these overrides, and its seconds in this process."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         began = time.perf_counter()
-        found = Run.open(run(job_of(composed(f"outputs={folder}", *overrides))))
+        found = StoredRun.open(run(job_of(composed(f"outputs={folder}", *overrides))))
         seconds = time.perf_counter() - began
         _ = found.filters, found.evaluation, found.attrs
         return found, seconds

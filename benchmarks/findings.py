@@ -57,7 +57,7 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 def run(overrides: tuple[str, ...]) -> dict[str, Any]:
     """Train once and return the command with its MCC and explained variance."""
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     with tempfile.TemporaryDirectory() as place:
         words = ["train", *overrides]
@@ -65,7 +65,7 @@ def run(overrides: tuple[str, ...]) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{' '.join(words)}: {done.stderr}")
-        found = Run.open(Path(place, "run")).evaluation
+        found = StoredRun.open(Path(place, "run")).evaluation
     numbers = {name: f"{float(found[name]):.4f}" for name in ("mcc", "explained_variance")}
     return {"command": f"sigmapca {' '.join(words)}", **numbers}
 

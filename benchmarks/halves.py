@@ -109,7 +109,7 @@ def picard(half: Half) -> Array:
 
 def trained(name: str, k: int) -> float:
     """Agreement of the halves by the default stochastic training, seed 0 for both."""
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     with tempfile.TemporaryDirectory() as place:
         filters = []
@@ -121,7 +121,7 @@ def trained(name: str, k: int) -> float:
             )
             if done.returncode:
                 raise SystemExit(done.stderr.decode())
-            filters.append(Run.open(Path(place, half)).filters)
+            filters.append(StoredRun.open(Path(place, half)).filters)
     return agreement(*filters).mean
 
 

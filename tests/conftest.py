@@ -48,11 +48,11 @@ def train(tmp_path):
 
     from sigmapca_cli.composition.job import job_of
     from sigmapca_cli.runner.run import run
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     def call(*overrides):
         job = job_of(composed(f"outputs={tmp_path / 'outputs'}", "threads=1", *overrides))
-        return Run.open(run(replace(job, overrides=list(overrides))))
+        return StoredRun.open(run(replace(job, overrides=list(overrides))))
 
     return call
 

@@ -12,13 +12,13 @@ from PIL import Image
 
 from sigmapca_cli.figures.filters import as_images, as_rgb
 from sigmapca_cli.storage.find import find_runs
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 DOCS = Path(__file__).resolve().parents[1]
 SHOWN, COLUMNS, GAP, ZOOM = 16, 8, 1, 5
 
 
-def picture(run: Run) -> bytes:
+def picture(run: StoredRun) -> bytes:
     """Return the first filters of a run as a PNG with at most 256 colours, every weight a square of 5 × 5 pixels."""
     images = as_rgb(as_images(run.directions, run.patch_shape))[:SHOWN]
     _, height, width, _ = images.shape
@@ -40,7 +40,7 @@ def main(folder: str) -> None:
     """Draw the newest finished run of each method."""
     runs = {found.model: found.folder for found in find_runs(folder) if found.status == "finished"}
     for name, place in sorted(runs.items()):
-        (DOCS / "methods" / f"{name}.png").write_bytes(picture(Run.open(place)))
+        (DOCS / "methods" / f"{name}.png").write_bytes(picture(StoredRun.open(place)))
     print(f"{len(runs)} pictures in {DOCS / 'methods'}")
 
 

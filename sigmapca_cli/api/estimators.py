@@ -12,10 +12,10 @@ from sigmapca_cli.solution.new_rows import matrix_of
 from sigmapca_cli.solution.solution import Solution
 
 if TYPE_CHECKING:
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
 
-def as_estimator(run: Run) -> Any:
+def as_estimator(run: StoredRun) -> Any:
     """Return `SigmaPCA.from_run(run)`, in a pipeline behind what the run did to its rows before: see `before`."""
     steps = before(run) if refusal(run) is None else []
     if not steps:
@@ -26,7 +26,7 @@ def as_estimator(run: Run) -> Any:
     return Pipeline([*steps, ("sigmapca", fill(SigmaPCA(), run, mean=mean))])
 
 
-def before(run: Run) -> list[tuple[str, Any]]:
+def before(run: StoredRun) -> list[tuple[str, Any]]:
     """Return the fitted steps before the estimator: pixels and missing values as the run's, then its scales."""
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 

@@ -14,7 +14,7 @@ import numpy as np
 from sigmapca_cli.evaluation.identifiability import LEVEL, Certificate
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.storage.find import resolve, shortened
-from sigmapca_cli.storage.read import Run as StoredRun
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Run(StoredRun):
 
     Notes
     -----
-    `Run.open` finds both arguments. All that `storage.read.Run` reads is here too: `filters` (p, k), `sigma` (k,),
-    `encoder`, `decoder`, `mean`, `scale`, `metrics`, `evaluation`, `config`, `status`, `attrs`.
+    `Run.open` finds both arguments. All that `storage.read.StoredRun` reads is here too: `filters` (p, k),
+    `sigma` (k,), `encoder`, `decoder`, `mean`, `scale`, `metrics`, `evaluation`, `config`, `status`, `attrs`.
     """
 
     @classmethod

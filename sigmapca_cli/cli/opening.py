@@ -8,10 +8,10 @@ from typing import Any
 def open_run(name: str, *, solved: bool = True) -> Any:
     """The run meant by a name; InputError when it holds no solution yet, where one is needed."""
     from sigmapca_cli.storage.find import resolve
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.system.errors import InputError
 
-    run = Run.open(resolve(name))
+    run = StoredRun.open(resolve(name))
     if solved and (run.filters is None or run.sigma is None):
         raise InputError(f"{run.folder}: this run holds no solution (status {run.status})")
     return run
@@ -50,13 +50,13 @@ def noted(found: Any) -> str:
 
 def readable(folders: Iterable[Path]) -> list[Any]:
     """The runs in these folders; one damaged file does not keep the others from being compared."""
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.system.errors import InputError
 
     runs = []
     for folder in folders:
         try:
-            runs.append(Run.open(folder))
+            runs.append(StoredRun.open(folder))
         except InputError as problem:
             skipped(str(problem))
     return runs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
 ENVIRONMENT = (
     "sigmapca_version",
@@ -42,17 +42,17 @@ def rerun(
     from sigmapca_cli.composition.overrides import values
     from sigmapca_cli.settings.gone_keys import replaced
     from sigmapca_cli.storage.find import resolve
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.system.errors import RunFailed
 
-    before = Run.open(resolve(run))
+    before = StoredRun.open(resolve(run))
     job = stored_job(before, changes or [])
     job = with_changes(job, as_before(before, given=values(changes or [])))
     for line in replaced(before.config, before.attrs):
         print(line)
     from sigmapca_cli.runner.run import run as train
 
-    after = Run.open(train(job))
+    after = StoredRun.open(train(job))
     # What `evaluate` added or computed again since is no part of what was trained.
     differing = [d for d in differences(before.path, after.path) if not d.startswith("evaluation/")]
     if not differing:
@@ -65,7 +65,7 @@ def rerun(
     raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
 
 
-def as_before(before: "Run", given: Collection[str]) -> dict[str, Any]:
+def as_before(before: "StoredRun", given: Collection[str]) -> dict[str, Any]:
     """Return the keys that a rerun sets unless they are given: a folder of its own, and computed as it was then."""
     attrs = before.attrs
     keys: dict[str, Any] = {
@@ -130,7 +130,7 @@ def distance(a: Any, b: Any) -> str:
     return f"largest difference {np.nanmax(gap, initial=0.0):.3g} (largest value {scale:.3g})"
 
 
-def changed_environment(before: "Run", after: "Run") -> list[str]:
+def changed_environment(before: "StoredRun", after: "StoredRun") -> list[str]:
     """What else was different: versions, machine, device, threads, data."""
     pairs = [(name, before.attrs.get(name), after.attrs.get(name)) for name in ENVIRONMENT]
     return [f"{name}: {old} then, {new} now" for name, old, new in pairs if old != new]

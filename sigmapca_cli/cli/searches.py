@@ -129,7 +129,7 @@ def best_lines(sweep: Path, jobs: Sequence[Outcome], search: Search, common: Col
     """Return a line for each objective of a search: its best value, and the job that has it."""
     from sigmapca_cli.runner.objective import stored
     from sigmapca_cli.storage.find import shortened
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     found: dict[str, list[float]] = {}
     for job in jobs:
@@ -140,6 +140,6 @@ def best_lines(sweep: Path, jobs: Sequence[Outcome], search: Search, common: Col
     for i, name in enumerate(search.objectives if found else ()):
         values = {number: each[i] for number, each in found.items()}
         best = (max if search.largest[i] else min)(values, key=values.__getitem__)
-        own = " ".join(given for given in Run.open(sweep / best).overrides if given not in common)
+        own = " ".join(given for given in StoredRun.open(sweep / best).overrides if given not in common)
         lines.append(f"  best {name} {values[best]:.6g}: {own}\n    {shortened(sweep / best)}")
     return lines

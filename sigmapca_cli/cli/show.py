@@ -21,9 +21,9 @@ def show(
     from sigmapca_cli.evaluation.words import answers
     from sigmapca_cli.figures.terminal import print_filters
     from sigmapca_cli.storage.find import resolve
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
-    found = Run.open(resolve(run))
+    found = StoredRun.open(resolve(run))
     if config:
         print(printable(found.config_yaml, keep="\n\t"), end="")
         return

@@ -17,7 +17,7 @@ LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 def support(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, Any]:
     """Return the sentence on a or λ ("support"), and the command with the a that the halves agree on.
 
-    facts, suggestion: what `data.describe.describe.describe` returns. Light tails have no path over a: λ is followed instead.
+    facts, suggestion: what `data.describe` returns. Light tails have no path over a: λ is followed instead.
     """
     if suggestion is None or suggestion.a is None:
         return {}

@@ -74,10 +74,12 @@ def resume_run(name: str, changes: list[str]) -> None:
     from sigmapca_cli.composition.compose import stored_job
     from sigmapca_cli.composition.job import with_changes
     from sigmapca_cli.storage.find import resolve
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     folder = resolve(name)
-    job = with_changes(stored_job(Run.open(folder), changes), {"run_dir": str(folder), "if_exists": "resume"})
+    job = with_changes(
+        stored_job(StoredRun.open(folder), changes), {"run_dir": str(folder), "if_exists": "resume"}
+    )
     from sigmapca_cli.runner.run import run
 
     run(job)

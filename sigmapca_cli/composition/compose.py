@@ -21,7 +21,7 @@ from sigmapca_cli.settings import conf_files
 from sigmapca_cli.system.errors import InputError, SigmapcaError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
 DATA_PATH = "data.path"
 _LOCK = threading.Lock()  # Hydra looks for its plugins once in a process, and its parser has caches
@@ -88,7 +88,7 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
             raise in_one_line(problem) or problem from None
 
 
-def stored_job(run: Run, changes: Sequence[str] = ()) -> Job:
+def stored_job(run: StoredRun, changes: Sequence[str] = ()) -> Job:
     """Return the job of a run, with some keys changed that do not change what it computes.
 
     `data.path` may differ too, for data that have moved: the hash of the data says whether they are the same.

@@ -237,9 +237,9 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         """
         from sigmapca_cli.estimator.from_run import from_run
         from sigmapca_cli.storage.find import resolve
-        from sigmapca_cli.storage.read import Run
+        from sigmapca_cli.storage.read import StoredRun
 
-        filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else Run.open(resolve(run)))
+        filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else StoredRun.open(resolve(run)))
         return filled
 
     def transform(self, X: Any) -> np.ndarray:

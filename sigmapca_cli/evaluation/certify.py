@@ -32,7 +32,7 @@ NO_AXES = {"linear_ae", "subspace"}
 
 
 def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
-    """Return the certificate of a run (as `storage.read.Run`) on its data, from at most `rows` evenly spaced rows.
+    """Return the certificate of a `StoredRun` on its data, from at most `rows` evenly spaced rows.
 
     The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
     a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the

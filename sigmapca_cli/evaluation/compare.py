@@ -53,7 +53,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[Any]) -> Comparison:
-    """Compare two or more runs (as `storage.read.Run`); raise InputError for fewer, or if one has no filters."""
+    """Compare two or more runs (as `storage.read.StoredRun`); raise InputError for fewer, or if one has no filters."""
     if len(runs) < 2:
         raise InputError("compare needs two or more runs")
     for run in runs:

@@ -12,7 +12,7 @@ FEW = 5
 
 
 def by_setting(runs: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the runs (as `storage.read.Run`) by their setting, such as "a=4 lr=0.01"; "" if all runs have the same."""
+    """Return the runs (`StoredRun`) by their setting, such as "a=4 lr=0.01"; "" if all runs have the same."""
     differences = {n: v for n, v in differing([run.config for run in runs]).items() if n not in REPEATED}
     # Of keys that follow each other, such as a and nonlinearity.a, only the one of the shortest name is shown.
     distinct = {

@@ -29,7 +29,7 @@ HISTOGRAM_ROWS = 20_000
 def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source: Any = None) -> list[Path]:
     """Write the figures named in `what` (default: all that suit the run) into `folder`; return the files.
 
-    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like `storage.read.Run`. `source` is its
+    `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like a `StoredRun`. `source` is its
     data; the figures of `WITH_DATA` need it. Raise InputError for an unknown name, and for a figure named in `what`
     that cannot be drawn from this run.
     """

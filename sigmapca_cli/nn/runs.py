@@ -8,7 +8,7 @@ import numpy as np
 
 from sigmapca_cli.estimator.from_run import refusal, scaled
 from sigmapca_cli.storage.find import resolve
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 
@@ -17,7 +17,7 @@ def arrays_and_settings(run: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, d
 
     Raise InputError if the run fits into none.
     """
-    found = run if hasattr(run, "filters") else Run.open(resolve(run))
+    found = run if hasattr(run, "filters") else StoredRun.open(resolve(run))
     why = refusal(found)
     if why is None and scaled(found):
         why = "its features were divided by their deviations"

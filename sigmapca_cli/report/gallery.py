@@ -8,7 +8,7 @@ from typing import Any
 from sigmapca_cli.report.gather import Report, axes_of, last_value, scalar
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 BUDGET = 2_500_000  # bytes for all filter grids; a page of 20 runs may have 5 MB in all
 MOST_NAMED = 16  # largest number of features whose names are listed
@@ -54,7 +54,7 @@ def _grids(report: Report) -> dict[int, str]:
     return {i: grid(i, *size) for i in having}
 
 
-def _what_is_drawn(run: Run) -> str:
+def _what_is_drawn(run: StoredRun) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
     what = "filters" if run.rotation is None else "columns of the unmixing matrix"
     if run.patch_shape is None:
@@ -65,7 +65,7 @@ def _what_is_drawn(run: Run) -> str:
     return f"{k} {what}, each scaled by its largest weight; zero is mid-grey{below}"
 
 
-def _metrics(run: Run) -> str:
+def _metrics(run: StoredRun) -> str:
     values = {
         "loss": last_value(run, "loss"),
         **{words: scalar(run, name) for words, name in METRICS.items()},

@@ -16,7 +16,7 @@ from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
 from sigmapca_cli.storage.find import UNREADABLE, find_runs, resolve
-from sigmapca_cli.storage.read import Run, is_run_folder
+from sigmapca_cli.storage.read import StoredRun, is_run_folder
 from sigmapca_cli.system.errors import InputError
 
 MOST_AXES = 3  # sliders
@@ -28,7 +28,7 @@ CHOICES = ("model.name", "data.name")  # always named if they differ, like the s
 class Report:
     """The runs of a report; left_out: one sentence for each run that could not be read."""
 
-    runs: Sequence[Run]
+    runs: Sequence[StoredRun]
     left_out: Sequence[str]
 
     @cached_property
@@ -64,12 +64,12 @@ class Report:
         return words if values and len(words) <= 60 else short(self.runs[i])
 
 
-def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
+def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
     """Open the named runs, of any status; return them, and one sentence for each unreadable run.
 
     A folder of runs, such as a sweep, means all runs in it. Raise InputError if there is no run at all.
     """
-    runs: list[Run] = []
+    runs: list[StoredRun] = []
     left_out: list[str] = []
     for name in names:
         folder = Path(name)
@@ -78,31 +78,31 @@ def open_all(names: Sequence[str]) -> tuple[list[Run], list[str]]:
                 try:
                     if found.status == UNREADABLE:
                         raise InputError(found.error)
-                    runs.append(Run.open(found.folder))
+                    runs.append(StoredRun.open(found.folder))
                 except InputError as problem:  # one damaged run must not prevent the report of the others
                     left_out.append(str(problem))
                     logging.getLogger("sigmapca").warning("left out: %s", problem)
         else:
-            runs.append(Run.open(resolve(name)))
+            runs.append(StoredRun.open(resolve(name)))
     unique = list({run.folder.resolve(): run for run in runs}.values())
     if not unique:
         raise InputError(f"no run to read in {', '.join(names)}" + (f": {left_out[0]}" if left_out else ""))
     return in_order(unique), left_out
 
 
-def in_order(runs: list[Run]) -> list[Run]:
+def in_order(runs: list[StoredRun]) -> list[StoredRun]:
     """Return the jobs of a sweep sorted by number (1, 2, 10, not 1, 10, 2); other runs in the given order."""
     if len({run.folder.resolve().parent for run in runs}) == 1 and all(run.name.isdigit() for run in runs):
         return sorted(runs, key=lambda run: int(run.name))
     return runs
 
 
-def short(run: Run) -> str:
+def short(run: StoredRun) -> str:
     """Return a short, clear name of a run: its folder, or SWEEP/NUMBER for a job of a sweep."""
     return run.name if len(run.name) > 8 else f"{run.folder.resolve().parent.name}/{run.name}"
 
 
-def shown_filters(run: Run) -> NDArray[np.float64] | None:
+def shown_filters(run: StoredRun) -> NDArray[np.float64] | None:
     """Return the filters (p, k) to show: W, or for linear ICA the columns of the unmixing matrix, of unit norm.
 
     For linear ICA W only whitens: its columns are the principal directions, whatever rotation was found.
@@ -113,7 +113,7 @@ def shown_filters(run: Run) -> NDArray[np.float64] | None:
     return np.asarray(run.encoder / np.where(norm > 0, norm, 1.0))
 
 
-def last_value(run: Run, name: str) -> float:
+def last_value(run: StoredRun, name: str) -> float:
     """Return the last finite value of a logged metric, nan if there is none."""
     for value in reversed(run.metrics.get(name, [])):
         if math.isfinite(value):
@@ -121,7 +121,7 @@ def last_value(run: Run, name: str) -> float:
     return math.nan
 
 
-def scalar(run: Run, name: str) -> float:
+def scalar(run: StoredRun, name: str) -> float:
     """Return a metric of the evaluation, nan if the run does not have it."""
     value = run.evaluation.get(name, math.nan)
     return float(value) if isinstance(value, int | float) else math.nan
@@ -163,7 +163,7 @@ def without_followers(settings: Mapping[str, Sequence[str]]) -> dict[str, Sequen
     return leading
 
 
-def given(runs: Sequence[Run]) -> dict[str, list[str]]:
+def given(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
     """Return the command-line settings that differ, one value per run; {} if a run does not store its command line."""
     typed = [dict(text.lstrip("+~").split("=", 1) for text in run.overrides if "=" in text) for run in runs]
     return differing(typed) if all(typed) else {}

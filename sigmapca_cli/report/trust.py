@@ -12,12 +12,12 @@ from sigmapca_cli.evaluation.identifiability import StoredVerdict, from_stored
 from sigmapca_cli.evaluation.words import answers, groups
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 WORDS = "identifiability/words"  # the sentences of a stored certificate, one per line
 
 
-def verdicts(run: Run) -> list[Verdict]:
+def verdicts(run: StoredRun) -> list[Verdict]:
     """Return the verdicts on a run from what its file stores."""
     status: list[Verdict] = []
     if run.attrs.get("error"):
@@ -27,7 +27,7 @@ def verdicts(run: Run) -> list[Verdict]:
     return [*status, *_converged(run), *_answers(run), *_truth(run), *certificate(run.evaluation)]
 
 
-def _converged(run: Run) -> list[Verdict]:
+def _converged(run: StoredRun) -> list[Verdict]:
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
     if converged is None or converged == "":
         return []
@@ -47,19 +47,19 @@ def _converged(run: Run) -> list[Verdict]:
     return [Verdict(("converged" if converged else "not converged") + detail, good, "convergence")]
 
 
-def _answers(run: Run) -> list[Verdict]:
+def _answers(run: StoredRun) -> list[Verdict]:
     told = answers(run.evaluation)
     # Starts that agree prove nothing (Gaussian data); starts that do not agree prove that there are several answers.
     return [Verdict(told, None if int(run.evaluation["solutions"]) == 1 else False, "starts")] if told else []
 
 
-def _found_truth(run: Run) -> bool:
+def _found_truth(run: StoredRun) -> bool:
     """Return whether every true direction is found, with a similarity above 0.95."""
     each = np.atleast_1d(run.evaluation.get("truth_similarity", []))
     return bool(len(each) and (each > 0.95).all())
 
 
-def _truth(run: Run) -> list[Verdict]:
+def _truth(run: StoredRun) -> list[Verdict]:
     mcc, chance = scalar(run, "mcc"), scalar(run, "mcc_chance")
     if math.isnan(mcc):
         return []

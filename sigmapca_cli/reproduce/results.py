@@ -14,7 +14,7 @@ from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.matching import correlations, match
 from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
 from sigmapca_cli.settings.ways import Way, way_stored
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Results:
         self,
         panels: Sequence[Panel],
         setting: Setting,
-        runs: Mapping[str, Run],
+        runs: Mapping[str, StoredRun],
         problems: Mapping[str, str],
         repetitions: int = 1,
     ) -> None:
@@ -51,7 +51,7 @@ class Results:
         """Return the name of a panel's run at this repetition."""
         return name_of(key, self.repetition if self._seeded.get(key, True) else 0)
 
-    def run(self, key: str) -> Run:
+    def run(self, key: str) -> StoredRun:
         """Return the finished run of a panel at this repetition."""
         name = self.name(key)
         self.asked.add(name)
@@ -184,7 +184,7 @@ class Results:
         return float(np.abs(error).max())
 
 
-def last_loss(run: Run) -> float:
+def last_loss(run: StoredRun) -> float:
     """Return the mean loss over the steps of the last epoch."""
     step, loss = run.metrics["step"], run.metrics["loss"]
     n, b = int(run.attrs["n"]), int(run.config["batch_size"])
@@ -192,7 +192,7 @@ def last_loss(run: Run) -> float:
     return float(np.mean(loss[step > step[-1] - (whole + (rest >= 2))]))
 
 
-def kind_of(run: Run) -> str:
+def kind_of(run: StoredRun) -> str:
     """Return how a run was made: solved, direct or trained."""
     way = way_stored(run.config)
     if way.is_solver:
@@ -200,6 +200,6 @@ def kind_of(run: Run) -> str:
     return "direct" if way is Way.DIRECT else "trained"
 
 
-def is_ica(run: Run) -> bool:
+def is_ica(run: StoredRun) -> bool:
     """Whether a run's components have unit variance and no order by variance."""
     return str(run.config["model"]["family"]) == "linear_ica"

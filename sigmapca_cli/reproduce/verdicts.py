@@ -19,7 +19,7 @@ from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, judge
 from sigmapca_cli.reproduce.plan import Setting, name_of
 from sigmapca_cli.reproduce.results import Results, last_loss
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 WAYS = ("default", "paper", "newton", "moments")
@@ -41,7 +41,7 @@ def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], 
         if outcome.problem:
             problems[outcome.task.key] = outcome.problem
         else:
-            runs[outcome.task.key] = Run.open(outcome.folder)
+            runs[outcome.task.key] = StoredRun.open(outcome.folder)
     results = Results(experiment.panels, setting, runs, problems, setting.repetitions(experiment.seeds))
     folder = folder_of(root, experiment.name, setting.way)
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def numbers(experiment: Experiment, results: Results) -> str:
     return text.getvalue()
 
 
-def values(run: Run) -> list[Any]:
+def values(run: StoredRun) -> list[Any]:
     """The figures of one run, in the order of the table."""
     found, sigma = run.evaluation, run.sigma
     return [

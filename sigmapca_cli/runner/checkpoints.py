@@ -11,7 +11,7 @@ import numpy as np
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.storage import checkpoint as files
 from sigmapca_cli.storage.format import CHECKPOINT_FILE, RUN_FILE
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.atomic import check_fence
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.arrays import as_numpy, made_like
@@ -120,7 +120,7 @@ def status(folder: Path) -> str:
     if not (folder / RUN_FILE).exists():
         return "interrupted"
     try:
-        return Run.open(folder).status
+        return StoredRun.open(folder).status
     except InputError as problem:
         if not (folder / CHECKPOINT_FILE).exists():
             raise
@@ -132,7 +132,7 @@ def status(folder: Path) -> str:
 def check_identity(folder: Path, config_hash: str, data_hash: str) -> None:
     """Raise InputError if the run in `folder` has another configuration or other data."""
     try:
-        attrs = Run.open(folder).attrs
+        attrs = StoredRun.open(folder).attrs
     except InputError:
         return  # damaged, or only a checkpoint: `status` and `read` report these
     for name, wanted, what in (

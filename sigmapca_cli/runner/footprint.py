@@ -23,7 +23,7 @@ BASE = float(MOST_BYTES + (128 << 20))
 def bytes_needed(cfg: Config, n: int, p: int, sparse: bool = False) -> float:
     """Return the bytes that the largest arrays of a run on n rows of p features take together, besides its data.
 
-    The second moments: three matrices (p, p), or of many features the vectors of `data.moments.eigenpairs`. The solution:
+    The second moments: three matrices (p, p), or of many features the vectors of `eigenpairs`. The solution:
     filters, encoder, decoder and their copies. The rows: projected on k directions for the solvers, or the state and
     the groups of the convergence measure for training.
     """

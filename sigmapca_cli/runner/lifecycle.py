@@ -33,7 +33,7 @@ from sigmapca_cli.storage.format import STATUSES
 from sigmapca_cli.storage.identity import find_by_hash
 from sigmapca_cli.storage.lock import FolderLock
 from sigmapca_cli.storage.provenance import torch_version
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.sidecars import forget_failure, save_hydra
 from sigmapca_cli.storage.write import RunWriter, claim_folder, create_run_folder
 from sigmapca_cli.system.errors import InputError, RunFailed
@@ -166,7 +166,7 @@ def attributes_before(folder: Path) -> dict[str, Any]:
     made its steps is gone.
     """
     try:
-        run = Run.open(folder)
+        run = StoredRun.open(folder)
         before = run.attrs
     except InputError:
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from sigmapca_cli.composition.job import Job
 from sigmapca_cli.evaluation.agreement import agreement
-from sigmapca_cli.storage.read import Run, summary
+from sigmapca_cli.storage.read import StoredRun, summary
 from sigmapca_cli.storage.write import write_evaluation
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import refuse_link
@@ -57,7 +57,7 @@ def stability(job: Job, folder: Path) -> float:
 
     for place in (folder / HALVES, *(folder / HALVES / half for half in ("even", "odd"))):
         refuse_link(place)
-    even, odd = (Run.open(run(half_job(job, folder, half))).filters for half in ("even", "odd"))
+    even, odd = (StoredRun.open(run(half_job(job, folder, half))).filters for half in ("even", "odd"))
     assert even is not None and odd is not None  # both have finished
     return agreement(even, odd).mean
 
@@ -84,5 +84,5 @@ def unidentified(job: Job, folder: Path) -> int:
     from sigmapca_cli.data import build
     from sigmapca_cli.evaluation.certify import certify_run
 
-    found: Any = certify_run(Run.open(folder), build(job.cfg.data))
+    found: Any = certify_run(StoredRun.open(folder), build(job.cfg.data))
     return int((~found.identified).sum())

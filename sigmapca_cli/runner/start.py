@@ -19,9 +19,9 @@ def from_file(name: str, p: int, k: int) -> np.ndarray:
             raise InputError(f"init_file={name}: not a readable .npy file ({problem})") from None
     else:
         from sigmapca_cli.storage.find import resolve
-        from sigmapca_cli.storage.read import Run
+        from sigmapca_cli.storage.read import StoredRun
 
-        W = Run.open(resolve(name)).filters
+        W = StoredRun.open(resolve(name)).filters
     W = np.asarray(W, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != p or W.shape[1] < k:
         raise InputError(f"init_file={name}: filters of shape {W.shape}, needed ({p}, {k})")

@@ -46,7 +46,7 @@ def true_status(recorded: str, folder: Path) -> str:
     return recorded
 
 
-class Run:
+class StoredRun:
     """Read one run; each part is read when it is first asked for, then kept.
 
     Parameters
@@ -68,7 +68,7 @@ class Run:
         self.path = path
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "Run":
+    def open(cls, path: str | os.PathLike[str]) -> "StoredRun":
         """Return the run at a path.
 
         Parameters
@@ -78,7 +78,7 @@ class Run:
 
         Returns
         -------
-        Run
+        StoredRun
             The run; a damaged file is refused now, not later.
 
         Raises

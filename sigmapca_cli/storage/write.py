@@ -19,7 +19,7 @@ from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.storage.lock import FolderLock, InUse
 from sigmapca_cli.storage.metrics import MetricTable, json_line, read_metrics_jsonl
 from sigmapca_cli.storage.provenance import environment, now, peak_memory
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.sidecars import append
 from sigmapca_cli.storage.summary import summary_text
 from sigmapca_cli.system.atomic import remove_asides, replace_file, write_failed
@@ -159,7 +159,7 @@ class RunWriter:
 
     def _resume(self, step: int) -> None:
         with contextlib.suppress(InputError):  # the checkpoint is what counts, run.h5 is written anew
-            before = Run.open(self.path)
+            before = StoredRun.open(self.path)
             self.attrs["created"] = before.attrs.get("created", self.attrs["created"])
             self._earlier_seconds = float(before.attrs.get("wall_seconds", 0.0))
         lines = []
@@ -306,6 +306,6 @@ def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) ->
         fill_evaluation(file.require_group("evaluation"), values)
         return summary_text(file)
 
-    if Run.open(file_path).status == fmt.RUNNING:
+    if StoredRun.open(file_path).status == fmt.RUNNING:
         raise InUse(f"{file_path}: the run is still going on; evaluate it when it has ended")
     edit(file_path, change)

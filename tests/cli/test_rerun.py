@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 
 def test_rerun_says_identical_or_what_differs(sigmapca, tmp_path, small):
@@ -13,8 +13,8 @@ def test_rerun_says_identical_or_what_differs(sigmapca, tmp_path, small):
     assert again.returncode == 0, again.stderr
     assert "identical, bit for bit, in every data set:\n  first\n  second" in again.stdout
     assert (
-        Run.open(tmp_path / "second").attrs["config_hash"]
-        == Run.open(tmp_path / "first").attrs["config_hash"]
+        StoredRun.open(tmp_path / "second").attrs["config_hash"]
+        == StoredRun.open(tmp_path / "first").attrs["config_hash"]
     )
     with h5py.File(tmp_path / "first" / "run.h5", "r+") as file:
         file["filters"][0, 0] += 0.25
@@ -45,14 +45,14 @@ def test_a_run_on_a_list_of_files_that_have_moved(sigmapca, tmp_path):
         (tmp_path / f"{name}.npy").rename(tmp_path / "moved" / f"{name}.npy")
     again = sigmapca("rerun", "first", "data.path=[moved/a.npy,moved/b.npy]", "++run_dir=second")
     assert again.returncode == 0 and "identical, bit for bit" in again.stdout, again.stderr
-    first, second = (Run.open(tmp_path / name) for name in ("first", "second"))
+    first, second = (StoredRun.open(tmp_path / name) for name in ("first", "second"))
     assert first.attrs["config_hash"] == second.attrs["config_hash"]
     assert second.config["data"]["path"] == first.config["data"]["path"]
 
 
 def test_a_run_says_where_it_came_from(sigmapca, tmp_path, small):
     assert sigmapca("train", *small, "steps=20", "seed=3", "threads=1", "--run-dir", "first").returncode == 0
-    attrs = Run.open(tmp_path / "first").attrs
+    attrs = StoredRun.open(tmp_path / "first").attrs
     assert "train data=planted" in attrs["command"] and "seed=3" in attrs["command"]
     assert attrs["seed"] == 3 and attrs["threads"] == 1 and attrs["device"] in ("cpu", "cuda")
     assert attrs["wall_seconds"] > 0 and attrs["peak_memory_bytes"] > 2**20

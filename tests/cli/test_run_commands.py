@@ -100,12 +100,12 @@ def test_transform_then_reconstruct_is_exact_when_k_is_p(world):
 
 
 def test_transform_equals_the_encoder(world):
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     x = np.random.default_rng(1).normal(size=(50, 16))
     np.savetxt(world.folder / "x.csv", x, delimiter=",", fmt="%.17g")
     world("transform", "outputs/pca", "x.csv", "c.csv")
-    run = Run.open(world.folder / "outputs" / "pca")
+    run = StoredRun.open(world.folder / "outputs" / "pca")
     expected = (x - run.mean) / run.scale @ run.encoder
     np.testing.assert_allclose(np.loadtxt(world.folder / "c.csv", delimiter=","), expected, atol=1e-12)
 
@@ -146,10 +146,10 @@ def test_show_plot_export_last(world):
 
 
 def test_linear_ica_is_shown_and_compared_by_its_unmixing(world):
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
 
     world("train", *DATA, "model=lica_two_step", "a=3", "steps=800", "k=4", "--run-dir", "outputs/ica")
-    run = Run.open(world.folder / "outputs" / "ica")
+    run = StoredRun.open(world.folder / "outputs" / "ica")
     np.testing.assert_allclose(np.linalg.norm(run.directions, axis=0), 1, atol=1e-12)
     np.testing.assert_allclose(run.directions, run.encoder * run.spreads)
     assert not np.allclose(run.directions, run.filters)

@@ -12,7 +12,7 @@ from sigmapca_cli.composition.compose import Folders
 from sigmapca_cli.launchers.adaptive import as_result
 from sigmapca_cli.launchers.outcome import outcomes
 from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 SMALL = ("data=planted", "data.n=1500", "data.p=10", "data.k=3", "data.group=3", "k=3", "threads=1")
@@ -44,8 +44,10 @@ def only_sweep(folder: Path) -> Path:
     return sweep
 
 
-def finished(sweep: Path) -> dict[str, Run]:
-    return {job.number: Run.open(sweep / job.number) for job in outcomes(sweep) if job.status == "finished"}
+def finished(sweep: Path) -> dict[str, StoredRun]:
+    return {
+        job.number: StoredRun.open(sweep / job.number) for job in outcomes(sweep) if job.status == "finished"
+    }
 
 
 def reached(sweep: Path) -> dict[str, float]:

@@ -13,7 +13,7 @@ import pytest
 
 from sigmapca_cli.launchers.outcome import outcomes, table
 from sigmapca_cli.launchers.snapshot import snapshot
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
 
 
@@ -116,14 +116,16 @@ def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
     words, _ = first.communicate(timeout=60)
     assert first.returncode == 75, words
     assert "1 finished, 1 interrupted" in words
-    begun = Run.open(sweep / "1").attrs["created"]
+    begun = StoredRun.open(sweep / "1").attrs["created"]
     words, _ = start(tmp_path, *command).communicate(timeout=240)
     assert "already finished" in words and "2 finished" in words
-    assert Run.open(sweep / "1").attrs["created"] == begun
+    assert StoredRun.open(sweep / "1").attrs["created"] == begun
     whole = sigmapca("train", *small, "steps=16000", "threads=1", "--run-dir", "whole")
     assert whole.returncode == 0, whole.stderr
-    assert np.array_equal(Run.open(sweep / "1").filters, Run.open(tmp_path / "whole").filters)
-    assert np.array_equal(Run.open(sweep / "1").metrics["loss"], Run.open(tmp_path / "whole").metrics["loss"])
+    assert np.array_equal(StoredRun.open(sweep / "1").filters, StoredRun.open(tmp_path / "whole").filters)
+    assert np.array_equal(
+        StoredRun.open(sweep / "1").metrics["loss"], StoredRun.open(tmp_path / "whole").metrics["loss"]
+    )
 
 
 def test_a_folder_is_not_taken_for_another_configuration(sigmapca, small):
@@ -168,14 +170,14 @@ def test_a_worker_of_joblib_that_gets_a_signal_in_the_middle_of_its_job(sigmapca
         said, _ = sweep.communicate(timeout=120)
         assert sweep.returncode == 75, said
         assert words in said and "the same command again goes on" in said and "Traceback" not in said
-        assert Run.open(job).resumable
+        assert StoredRun.open(job).resumable
         saved = (job / "checkpoint.h5").stat().st_mtime_ns
     again, _ = start(tmp_path, *command, *parallel).communicate(timeout=240)
     assert "2 finished" in again
     assert (
         sigmapca("train", *small, "steps=6000", "seed=1", "threads=1", "--run-dir", "whole").returncode == 0
     )
-    assert np.array_equal(Run.open(job).filters, Run.open(tmp_path / "whole").filters)
+    assert np.array_equal(StoredRun.open(job).filters, StoredRun.open(tmp_path / "whole").filters)
 
 
 def test_the_copy_of_conf_is_whole_and_follows_its_content(tmp_path):

@@ -160,7 +160,7 @@ def test_prepared_data_may_be_whitened_after_all(ran):
 def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
     """Its configuration does not say `recognise`; it was trained on all that the file holds."""
     from sigmapca_cli.storage.files import edit
-    from sigmapca_cli.storage.read import Run
+    from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.storage.summary import summary_text
 
     FLOWERS.to_csv(tmp_path / "t.csv")
@@ -179,7 +179,9 @@ def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
         "max_pixels",
     )
     lines = [
-        line for line in Run.open(path).config_yaml.splitlines() if line.strip().split(":")[0] not in young
+        line
+        for line in StoredRun.open(path).config_yaml.splitlines()
+        if line.strip().split(":")[0] not in young
     ]
 
     def older(file):
@@ -188,7 +190,7 @@ def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
         return summary_text(file)
 
     edit(path, older)
-    assert len(Run.open(path).filters) == 5
+    assert len(StoredRun.open(path).filters) == 5
     assert "identical, bit for bit" in ran("rerun", "r")
     ran("evaluate", "r")
     ran("transform", "r", "t.csv", "y.npy")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from run_data import datasets
 
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gridengine" / "sweep.sh"
 SMALL = "data=planted data.n=4000 data.p=16 data.k=4 data.group=2 k=4 threads=1 checkpoint.every_steps=500"
@@ -46,7 +46,7 @@ def test_the_sweep_ends_and_each_run_knows_its_task(gridengine, tmp_path):
     until(lambda: not queue(gridengine), told(tmp_path, gridengine))
     folders = [tmp_path / "outputs" / "gridengine-sweep" / f"a-{a}" for a in (1, 2, 4, 8, 16, 32)]
     for task, folder in enumerate(folders, start=1):
-        run = Run.open(folder)
+        run = StoredRun.open(folder)
         assert run.status == "finished", told(tmp_path, gridengine)()
         assert run.attrs["job_id"] == f"gridengine:{job}.{task}"
 
@@ -62,7 +62,7 @@ def test_a_task_that_meets_its_limit_goes_on_where_it_was(gridengine, tmp_path):
     log = folder / "train.log"
     until(lambda: "Stopped: SIGUSR1 at step" in log.read_text(), told(tmp_path, gridengine))
     until(lambda: not queue(gridengine), told(tmp_path, gridengine))
-    assert log.read_text().count("solved in") == 1 and Run.open(folder).status == "finished"
+    assert log.read_text().count("solved in") == 1 and StoredRun.open(folder).status == "finished"
     command = [sys.executable, "-m", "sigmapca_cli", "train", "model=nlpca", "a=1", *arguments.split()]
     subprocess.run([*command, "--run-dir", "whole"], cwd=tmp_path, env=gridengine, check=True)
     assert datasets(folder) == datasets(tmp_path / "whole")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sigmapca_cli.storage.provenance import job_id
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = "data=planted data.n=200 data.p=6 data.k=2 data.group=1 k=2 steps=20"
@@ -50,8 +50,8 @@ def test_gnu_parallel_runs_its_sweep_and_repeats_nothing(tmp_path):
     )
     assert first.returncode == 0, first.stderr
     folders = sorted((tmp_path / "outputs" / "parallel-sweep").iterdir())
-    assert len(folders) == 6 and all(Run.open(folder).status == "finished" for folder in folders)
-    assert Run.open(folders[0]).attrs["job_id"] == "by-hand"
+    assert len(folders) == 6 and all(StoredRun.open(folder).status == "finished" for folder in folders)
+    assert StoredRun.open(folders[0]).attrs["job_id"] == "by-hand"
     again = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -18,7 +18,7 @@ from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.solution.export import export
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 N, P, R = 130, 250, 6
@@ -112,7 +112,7 @@ def test_a_run_stores_the_factors_and_every_command_applies_them(tmp_path):
     X = made(60, 2100)
     np.save(tmp_path / "x.npy", X)
     words = ["data=array", f"data.path={tmp_path / 'x.npy'}", "data.whiten=zca", "data.whiten_rank=5", "k=3"]
-    found = Run.open(run(compose_job(["solver=newton", "a=4", f"run_dir={tmp_path / 'run'}", *words])))
+    found = StoredRun.open(run(compose_job(["solver=newton", "a=4", f"run_dir={tmp_path / 'run'}", *words])))
     assert found.attrs["format_version"] == 2 and found.array("whitening") is None
     with h5py.File(found.path) as file:
         assert max(data.size for data in file.values() if isinstance(data, h5py.Dataset)) <= 2100 * 5

@@ -12,7 +12,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.figures.run import draw
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 
@@ -59,7 +59,7 @@ def test_parts_with_their_columns_in_another_order_are_matched_by_name(parts, tm
 def test_pca_of_merged_parts_is_that_of_all_rows(parts, tmp_path):
     def solved(name, *words):
         overrides = ["model=pca_svd", "k=3", f"run_dir={tmp_path / name}", *words]
-        return Run.open(run(compose_job(overrides)))
+        return StoredRun.open(run(compose_job(overrides)))
 
     one = solved("one", "data=array", f"data.path={parts / 'all.csv'}")
     merged = solved("merged", "data=moments", f"data.path='{parts}/part-*.h5'")

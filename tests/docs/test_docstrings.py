@@ -19,7 +19,7 @@ CLASSES = (
     "sigmapca_cli.nn.patches.PatchSigmaPCA",
     "sigmapca_cli.estimator.gaussian.GaussianModel",
     "sigmapca_cli.sklearn.SigmaPCA",
-    "sigmapca_cli.storage.read.Run",
+    "sigmapca_cli.storage.read.StoredRun",
     "sigmapca_cli.evaluation.stability.Stability",
     "sigmapca_cli.evaluation.identifiability.Certificate",
     "sigmapca_cli.solvers.newton.solve.NewtonResult",
@@ -135,8 +135,8 @@ def test_public_docstrings_follow_numpydoc():
 def test_all_that_is_meant_is_found():
     names = public_names()
     for name in (
-        "sklearn.SigmaPCA.certificate", "runs.read.Run.open", "runs.read.Run.filters", "export.solution_arrays",
-        "solvers.newton.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
+        "sklearn.SigmaPCA.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters", "solution.export.solution_arrays",
+        "solvers.newton.solve.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
         "evaluation.evaluate_solution",
     ):  # fmt: skip
         assert f"sigmapca_cli.{name}" in names

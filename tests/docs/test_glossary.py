@@ -48,7 +48,9 @@ def test_a_word_has_one_or_two_facts_and_a_place_that_exists():
 
 def test_a_place_that_is_not_there_is_found():
     assert (
-        missing("[x](nowhere.md), `Truth` in `data/synthetic/planted.py`, `storage/nowhere.py`, `conf/nowhere/`")
+        missing(
+            "[x](nowhere.md), `Truth` in `data/synthetic/planted.py`, `storage/nowhere.py`, `conf/nowhere/`"
+        )
         != []
     )
     assert missing("`Truth` in `data/synthetic/planted.py`") == ["Truth"] and not missing(

@@ -24,7 +24,7 @@ from shell import Result, run_command
 
 from sigmapca_cli.storage import checkpoint
 from sigmapca_cli.storage.files import reading
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.atomic import ABANDONED_AFTER
 
 HELPERS = Path(__file__).resolve().parents[1] / "helpers"
@@ -119,7 +119,7 @@ def begun(call: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory)
         call(folder, TRAIN.replace("--run-dir run", "--run-dir half"), f"die_at_line({line}, {WRITING!r})")
         if (folder / "half" / "checkpoint.h5").exists():
             break
-    assert Run.open(folder / "half").resumable
+    assert StoredRun.open(folder / "half").resumable
     for aside in unfinished(folder):  # of this kill: the next commands do not write there
         aside.unlink()
     return folder
@@ -241,7 +241,7 @@ def check(name: str, folder: Path, reference: Whole) -> None:
     """After a kill: each file under its name is the old one or the new one; a run is read and its checkpoint loaded."""
     for file, value in files(folder).items():
         if name in ("train", "resume") and file.endswith("run.h5"):
-            assert Run.open(folder / file).status in ("interrupted", "finished")
+            assert StoredRun.open(folder / file).status in ("interrupted", "finished")
             if (saved := folder / file).with_name("checkpoint.h5").exists():
                 checkpoint.load(saved.with_name("checkpoint.h5"))
             continue

@@ -9,7 +9,7 @@ from small_disks import fill
 from sigmapca_cli.storage import checkpoint
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.lock import FolderLock
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.system.errors import RunFailed
 
@@ -32,12 +32,12 @@ def test_run_and_checkpoint_survive_a_full_disk(small_disk: Path) -> None:
             attempt()
         assert str(run) in str(error.value) and "\n" not in str(error.value)
     assert sorted(p.name for p in run.iterdir()) == before
-    filters = Run.open(run).filters
+    filters = StoredRun.open(run).filters
     assert filters is not None and filters.shape == (40, 4)
     assert checkpoint.load(run / fmt.CHECKPOINT_FILE)[1] == {"step": 0}
     ballast.unlink()
     writer.finish()
-    assert Run.open(run).filters.shape == (400, 40)  # type: ignore[union-attr]
+    assert StoredRun.open(run).filters.shape == (400, 40)  # type: ignore[union-attr]
 
 
 def test_metrics_lines_are_whole_on_a_full_disk(small_disk: Path) -> None:
@@ -50,7 +50,7 @@ def test_metrics_lines_are_whole_on_a_full_disk(small_disk: Path) -> None:
             writer.log(step, {"loss": float(step)})
     ballast.unlink()
     writer.flush()
-    steps = Run.open(run).metrics["step"]
+    steps = StoredRun.open(run).metrics["step"]
     np.testing.assert_array_equal(steps, np.arange(len(steps)))
     assert len(steps) > 500
 

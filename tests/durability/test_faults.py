@@ -21,7 +21,7 @@ from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.storage import write
 from sigmapca_cli.storage.checkpoint import load
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import RunFailed, SigmapcaError
 
 SMALL = ("data=planted", "data.n=2000", "data.p=16", "data.k=4", "data.group=2", "k=4", "threads=1")
@@ -75,7 +75,7 @@ def interrupted(folder: Path, *overrides: str) -> Job:
         time.sleep(0.005)
     os.kill(child, signal.SIGKILL)
     end_of(child)
-    assert Run.open(folder).resumable
+    assert StoredRun.open(folder).resumable
     return job
 
 
@@ -110,13 +110,13 @@ def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(smal
     ended = in_child(job_in(folder, *LONG), lambda: ballast.append(fill(small_disk, leave=0)))
     assert ended.startswith("RunFailed") and "no space left" in ended
     _, meta = load(folder / "checkpoint.h5")
-    assert Run.open(folder).status in ("failed", "interrupted")
+    assert StoredRun.open(folder).status in ("failed", "interrupted")
     ballast[0].unlink()
     going_on = job_in(folder, *LONG)
     going_on.cfg.steps = meta["step"] + 100
     assert outcome(going_on) == "done"
-    assert Run.open(folder).metrics["step"][-1] == meta["step"] + 100
-    assert np.array_equal(Run.open(folder).metrics["step"], np.arange(1, meta["step"] + 101))
+    assert StoredRun.open(folder).metrics["step"][-1] == meta["step"] + 100
+    assert np.array_equal(StoredRun.open(folder).metrics["step"], np.arange(1, meta["step"] + 101))
 
 
 def test_permission_lost_in_the_middle(open_folder):
@@ -158,7 +158,9 @@ def test_a_damaged_run_file_is_written_anew_from_the_checkpoint(tmp_path, caplog
     assert outcome(job) == "done"
     whole = job_in(tmp_path / "whole", "steps=3000", "checkpoint.every_steps=100")
     assert outcome(whole) == "done"
-    assert np.array_equal(Run.open(tmp_path / "run").filters, Run.open(tmp_path / "whole").filters)
+    assert np.array_equal(
+        StoredRun.open(tmp_path / "run").filters, StoredRun.open(tmp_path / "whole").filters
+    )
 
 
 def test_a_truncated_run_file_without_a_checkpoint_is_named(tmp_path):
@@ -205,7 +207,7 @@ def test_divergence_keeps_the_last_good_checkpoint(tmp_path):
     tensors, meta = load(tmp_path / "run" / "checkpoint.h5")
     assert meta["step"] == step - 1, "the state before the step that diverged"
     assert all(np.isfinite(value).all() for value in tensors.values())
-    record = Run.open(tmp_path / "run")
+    record = StoredRun.open(tmp_path / "run")
     assert record.status == "failed" and f"step {step}" in record.attrs["error"]
     assert f"diverged at step {step}" in (tmp_path / "run" / "train.log").read_text()
 
@@ -223,7 +225,7 @@ def test_a_clock_that_goes_backwards_hides_and_overwrites_nothing(tmp_path, monk
     now = datetime(2030, 1, 1, 12)
     folders = [at(now), at(now - timedelta(hours=1)), at(now - timedelta(hours=1)), at(now)]
     assert len(set(folders)) == 4
-    assert all(Run.open(folder).status == "finished" for folder in folders)
+    assert all(StoredRun.open(folder).status == "finished" for folder in folders)
 
 
 def test_fifty_processes_at_once(tmp_path):
@@ -237,7 +239,7 @@ def test_fifty_processes_at_once(tmp_path):
 
     names = race(work, 50)
     assert len(set(names)) == 50
-    filters = [Run.open(tmp_path / "nlpca" / name).filters for name in names]
+    filters = [StoredRun.open(tmp_path / "nlpca" / name).filters for name in names]
     assert all(np.array_equal(filters[0], other) for other in filters)
 
 
@@ -252,7 +254,7 @@ def test_of_fifty_processes_one_gets_the_named_folder(tmp_path):
     words = race(work, 50)
     assert words.count("done") == 1
     assert set(words) == {"done", "InUse", "InputError"} or set(words) == {"done", "InUse"}
-    assert Run.open(tmp_path / "run").status == "finished"
+    assert StoredRun.open(tmp_path / "run").status == "finished"
 
 
 def test_under_torchrun_nothing_is_trained_twice(tmp_path, monkeypatch):

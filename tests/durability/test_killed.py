@@ -14,7 +14,7 @@ from forked import die_at_line, end_of, spawn, torture
 from sigmapca_cli.storage import checkpoint
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.lock import FolderLock
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import RunWriter, write_evaluation
 
 SHAPE = (60, 8)
@@ -37,7 +37,7 @@ def train(folder: Path, steps: int, die_after: int = 0) -> None:
 
 def check(folder: Path) -> int:
     """What must hold whenever the writer died; the step that can be resumed, −1 without a checkpoint."""
-    run = Run.open(folder)
+    run = StoredRun.open(folder)
     assert run.status in (fmt.INTERRUPTED, fmt.FINISHED)
     assert run.config == {"a": 4}
     if run.filters is not None:
@@ -61,7 +61,7 @@ def resume(folder: Path, step: int) -> None:
         for later in range(step + 1, step + 4):
             writer.log(later, {"loss": float(later)})
         writer.finish()
-    run = Run.open(folder)
+    run = StoredRun.open(folder)
     np.testing.assert_array_equal(run.metrics["step"], np.arange(step + 4))
     assert run.status == fmt.FINISHED
     assert not list(folder.glob("*.aside")) and not list(folder.glob(".run*")), "nothing is left aside"
@@ -105,7 +105,7 @@ def test_killed_while_adding_an_evaluation(tmp_path: Path) -> None:
     killed = 0
     for line in range(1, 80, max(1, 80 // torture(20))):
         killed += end_of(spawn(lambda line=line: evaluate(line))) == -signal.SIGKILL  # type: ignore[misc]
-        run = Run.open(tmp_path)
+        run = StoredRun.open(tmp_path)
         assert run.evaluation["mcc"] in (0.0, 1.0) and run.filters is not None
     assert killed > 3
 
@@ -120,7 +120,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
         end = time.monotonic() + (10 if torture(0) else 0.7)
         seen = set()
         while time.monotonic() < end:
-            filters = Run.open(tmp_path / "run").filters
+            filters = StoredRun.open(tmp_path / "run").filters
             if filters is not None:
                 assert np.ptp(filters) == 0
                 seen.add(float(filters[0, 0]))
@@ -133,4 +133,4 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="skipped: no fork here")
 def test_the_kill_at_a_line_is_a_kill() -> None:
     """The instrument itself: a child told to die does not live to the end."""
-    assert end_of(spawn(lambda: (die_at_line(1), Run.open("/nonexistent"))[0])) == -signal.SIGKILL
+    assert end_of(spawn(lambda: (die_at_line(1), StoredRun.open("/nonexistent"))[0])) == -signal.SIGKILL

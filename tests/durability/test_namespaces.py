@@ -16,7 +16,7 @@ from run_data import datasets
 
 from sigmapca_cli.data.build_once import made_once
 from sigmapca_cli.storage.lock import FolderLock, InUse, is_owned
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError, RunFailed
 
 UNSHARE = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -130,11 +130,11 @@ def test_who_was_stopped_for_longer_than_the_lease_writes_nothing_after(tmp_path
             assert "taken over by process" in errors.splitlines()[-1]
             tensors, meta = checkpoint.load(folder / "checkpoint.h5")
             assert meta == {"step": 1} and np.all(tensors["W"] == 1)
-            assert Run.open(folder).attrs["model"] == "ours"
+            assert StoredRun.open(folder).attrs["model"] == "ours"
             assert (folder / "metrics.jsonl").read_text() == '{"step": 1, "loss": 1.0}\n'
             assert not list(folder.glob("*.aside")), "nothing is left aside"
             mine.finish({"filters": np.ones((6, 2))})
-        assert np.all(Run.open(folder).filters == 1)
+        assert np.all(StoredRun.open(folder).filters == 1)
 
 
 TRAIN = "import sys; from sigmapca_cli.cli import program; sys.argv[0] = 'sigmapca'; program()"

@@ -13,7 +13,7 @@ from forked import end_of, spawn
 
 from sigmapca_cli.storage.checkpoint import load
 from sigmapca_cli.storage.lock import is_owned
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
 from sigmapca_cli.system.signals import Guard
 
@@ -66,7 +66,7 @@ def test_a_signal_saves_and_ends_with_its_status(tmp_path, children):
         assert child.returncode == EXPECTED[name], errors
         assert len(errors.strip().splitlines()) == 1
         assert errors.startswith(f"sigmapca: {name} at step ") and f"--resume {name}" in errors
-        run = Run.open(tmp_path / name)
+        run = StoredRun.open(tmp_path / name)
         assert run.status == "interrupted" and run.resumable and not is_owned(run.folder)
         tensors, meta = load(run.checkpoint)
         assert np.array_equal(tensors["state/W"], run.filters)

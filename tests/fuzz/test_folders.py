@@ -33,7 +33,7 @@ from sigmapca_cli.storage import checkpoint as checkpoints
 from sigmapca_cli.storage.files import edit, sealed
 from sigmapca_cli.storage.find import UNREADABLE, shortened, summarise_folder
 from sigmapca_cli.storage.metrics import latest, read_metrics_jsonl
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.rows import as_row
 from sigmapca_cli.storage.summary import summary_text
 from sigmapca_cli.storage.write import write_evaluation
@@ -66,7 +66,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run(job)
 
         end_of(spawn(work))
-        if (folder / "checkpoint.h5").exists() and Run.open(folder).resumable:
+        if (folder / "checkpoint.h5").exists() and StoredRun.open(folder).resumable:
             return folder
     raise AssertionError("no moment found at which there is a checkpoint")
 
@@ -110,7 +110,7 @@ def everything(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "runs", lambda: table_lines([as_row(summarise_folder(folder))], ["run", "status", "error"], None)
     yield (
         "show",
-        lambda: [getattr(Run.open(folder), n) for n in ("status", "metrics", "evaluation", "filters")],
+        lambda: [getattr(StoredRun.open(folder), n) for n in ("status", "metrics", "evaluation", "filters")],
     )
     yield "outcome", lambda: outcome(folder)
     yield "report", lambda: write_report([str(folder)], folder / "report.html")
@@ -306,7 +306,7 @@ def test_a_stored_configuration_holds_values_only(tmp_path, interrupted, monkeyp
     shutil.copytree(interrupted, folder)
     text = change
     if isinstance(change, dict):
-        config = yaml.safe_load(Run.open(folder).config_yaml)
+        config = yaml.safe_load(StoredRun.open(folder).config_yaml)
         for key, value in change.items():
             config[key] = {**config[key], **value} if isinstance(config.get(key), dict) else value
         text = yaml.safe_dump(config)
@@ -383,7 +383,7 @@ def test_no_sum_of_sizes_is_believed(tmp_path, limited):
     run = tmp_path / "run.h5"
     run.write_bytes(sealed(memory_file(many_zeros, RUN)))
     with pytest.raises(InputError, match="claims"):
-        Run.open(run)
+        StoredRun.open(run)
 
 
 def test_entries_that_share_one_text_are_counted_each(tmp_path, limited):
@@ -402,7 +402,7 @@ def test_entries_that_share_one_text_are_counted_each(tmp_path, limited):
     run = tmp_path / "run.h5"
     run.write_bytes(sealed(bytes(image)))
     with pytest.raises(InputError, match="claims"):
-        Run.open(run).names  # noqa: B018
+        StoredRun.open(run).names  # noqa: B018
     with h5py.File(run) as file:
         assert file["feature_name"][12_345] == text, "the instrument: each entry is the text"
 
@@ -410,7 +410,7 @@ def test_entries_that_share_one_text_are_counted_each(tmp_path, limited):
         file.create_dataset("feature_name", data=[text] * 1500, dtype=h5py.string_dtype())
 
     run.write_bytes(sealed(memory_file(honest, RUN)))
-    assert len(Run.open(run).names) == 1500, "90 MB of text in a file of 90 MB are honest"
+    assert len(StoredRun.open(run).names) == 1500, "90 MB of text in a file of 90 MB are honest"
 
 
 def test_attributes_are_notes(tmp_path):
@@ -421,7 +421,7 @@ def test_attributes_are_notes(tmp_path):
     run = tmp_path / "run.h5"
     run.write_bytes(sealed(memory_file(fill, RUN)))
     with pytest.raises(InputError, match="attributes"):
-        Run.open(run)
+        StoredRun.open(run)
 
 
 def test_a_checkpoint_within_bounds_is_loaded(tmp_path):
@@ -451,7 +451,7 @@ def test_texts_of_a_run_cannot_steer_a_terminal(tmp_path, interrupted):
         [
             *table_lines(rows, ["run", "model", "data", "folder", "error"], None),
             *table([found for found in [outcome(folder)] if found]),
-            *(str(Run.open(folder).attrs[name]) for name in ("model", "error")),
+            *(str(StoredRun.open(folder).attrs[name]) for name in ("model", "error")),
             shortened(folder),
         ]
     )

@@ -17,7 +17,7 @@ from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.settings import conf_files
 from sigmapca_cli.settings.schema import register
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TESTS = REPOSITORY / "tests"
@@ -42,11 +42,11 @@ def copied_conf(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     return conf
 
 
-def train(*overrides: str) -> Run:
+def train(*overrides: str) -> StoredRun:
     """Return the finished run of `sigmapca train OVERRIDES`, made in this process."""
     register()
     with initialize_config_dir(str(conf_files.conf_folder()), **conf_files.hydra_base()):
-        return Run.open(run(job_of(compose("config", [*overrides, "threads=1"]))))
+        return StoredRun.open(run(job_of(compose("config", [*overrides, "threads=1"]))))
 
 
 def first_test(block: str):

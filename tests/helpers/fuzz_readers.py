@@ -9,7 +9,7 @@ from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.storage import checkpoint, metrics
 from sigmapca_cli.storage.find import UNREADABLE, summarise_folder
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 KINDS = {
     "wav": "signals", "png": "images", "jpeg": "images", "tiff": "images", "pages": "images",
@@ -40,7 +40,7 @@ def read_run(path: Path) -> None:
     """Everything that `show`, `runs` and `evaluate` ask of a run."""
     summary = summarise_folder(path.parent)
     assert summary.status != UNREADABLE or summary.error
-    run = Run.open(path)
+    run = StoredRun.open(path)
     for name in (
         "status", "config", "overrides", "filters", "sigma", "encoder", "decoder", "rotation", "directions", "spreads",
         "mean", "scale", "whitening", "truth", "patch_shape", "metrics", "evaluation", "resumable",

@@ -12,7 +12,7 @@ from mechanisms import every
 
 from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -25,15 +25,15 @@ WAYS = {
 EXACT = ("pca", "newton")  # orthonormal at the end, however few the steps
 
 
-def trained(folder: Path, x: np.ndarray, way: str, *overrides: str) -> Run:
+def trained(folder: Path, x: np.ndarray, way: str, *overrides: str) -> StoredRun:
     """The run of a method on these rows."""
     path = folder / "x.npy"
     np.save(path, x)
     given = ("data=array", f"data.path='{path}'", f"outputs='{folder}'", "threads=1", *WAYS[way], *overrides)
-    return Run.open(run(job_of(composed(*given))))
+    return StoredRun.open(run(job_of(composed(*given))))
 
 
-def check(found: Run, x: np.ndarray, k: int, way: str) -> None:
+def check(found: StoredRun, x: np.ndarray, k: int, way: str) -> None:
     """What holds of every solution."""
     W, sigma = found.filters, found.sigma
     assert W.shape == (x.shape[1], k) and sigma.shape == (k,)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigmapca_cli.report.gather import axes_of, in_order, open_all, ordered, without_followers
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 
@@ -65,7 +65,7 @@ def test_a_folder_stands_for_all_runs_in_it(sweep):
 
 def test_jobs_are_ordered_by_number(tmp_path, write_run):
     folders = [write_run(tmp_path / str(number), 1, number) for number in (10, 2, 1)]
-    assert [run.name for run in in_order([Run.open(folder) for folder in folders])] == ["1", "2", "10"]
+    assert [run.name for run in in_order([StoredRun.open(folder) for folder in folders])] == ["1", "2", "10"]
 
 
 def test_a_damaged_run_is_named_and_ends_nothing(tmp_path, write_run):

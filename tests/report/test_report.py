@@ -11,7 +11,7 @@ from sigmapca_cli.report.gallery import BUDGET
 from sigmapca_cli.report.gather import Report, open_all
 from sigmapca_cli.report.page import Gallery, Table
 from sigmapca_cli.report.trust import certificate, verdicts
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 
 def by_title(names: list[str]) -> dict:
@@ -44,7 +44,7 @@ def test_one_run_has_no_comparison(sweep: Path):
 
 
 def test_a_run_without_a_solution_says_why(sweep: Path):
-    assert [v.text for v in verdicts(Run.open(sweep / "6"))] == [
+    assert [v.text for v in verdicts(StoredRun.open(sweep / "6"))] == [
         "RunFailed: loss is <script>alert(1)</script> & nan"
     ]
     assert "Filters" not in by_title([str(sweep / "6")])
@@ -117,7 +117,7 @@ def test_linear_ica_shows_its_unmixing(tmp_path: Path, write_run):
     W, V = (np.linalg.qr(rng.normal(size=size))[0] for size in ((9, 3), (3, 3)))
     writer = RunWriter(tmp_path, model="lica")
     writer.finish({"filters": W, "sigma": np.ones(3), "encoder": 5 * W @ V, "rotation": V})
-    assert np.allclose(shown_filters(Run.open(tmp_path)), W @ V)
+    assert np.allclose(shown_filters(StoredRun.open(tmp_path)), W @ V)
     assert "columns of the unmixing matrix" in by_title([str(tmp_path)])["Filters"][0].panels[0].heading
 
 

@@ -19,7 +19,7 @@ from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
 from sigmapca_cli.reproduce.verdicts import read_reports
 from sigmapca_cli.reproduce.work import plan, tasks, units
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
 
 POINTS = EXPERIMENTS["points-uniform"]
@@ -133,7 +133,7 @@ def test_a_claim_is_judged_by_every_seed(finished):
 def opened(finished, way):
     """The results of points-uniform as they were judged."""
     rows = csv.DictReader((finished[0] / "reproduce" / "points-uniform" / "numbers.csv").open())
-    runs = {row["panel"]: Run.open(row["run"]) for row in rows}
+    runs = {row["panel"]: StoredRun.open(row["run"]) for row in rows}
     return Results(POINTS.panels, TWICE, runs, {}, 2)
 
 
@@ -258,7 +258,7 @@ def test_the_recorded_loss_of_the_signals_comes_out(tmp_path, monkeypatch):
     experiment, setting = EXPERIMENTS["signals-orthogonal"], Setting("paper")
     task = next(t for t in tasks(experiment, setting) if t.key == "nonlinear")
     results = Results(
-        experiment.panels, setting, {"nonlinear": Run.open(perform([plan(task)])[0].folder)}, {}
+        experiment.panels, setting, {"nonlinear": StoredRun.open(perform([plan(task)])[0].folder)}, {}
     )
     assert results.loss("nonlinear") == pytest.approx(3.30, rel=0.01)
     assert results.source_correlation("nonlinear").min() > 0.98
@@ -274,7 +274,7 @@ def test_runs_that_differ_in_a_alone_are_trained_side_by_side(tmp_path, monkeypa
     for name, split in (("together", found), ("alone", [[one] for one in work[1:]])):
         monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path / name))
         outcomes = {o.task: o for unit in split for o in perform(unit)}
-        filters.append([Run.open(outcomes[one.tasks[0]].folder).filters for one in work[1:]])
+        filters.append([StoredRun.open(outcomes[one.tasks[0]].folder).filters for one in work[1:]])
     np.testing.assert_allclose(filters[0], filters[1], rtol=1e-6, atol=1e-8)
 
 

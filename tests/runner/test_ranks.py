@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.cli.evaluate import evaluated
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import distributed_env
 
@@ -91,10 +91,10 @@ def test_a_solver_on_shares_is_made_again_after_a_death_and_equals_one_process(t
     status, said = end_of(begun)
     assert status == 1 and len(said) == 1, (status, said)
     assert "a worker process died: rank 1 " in said[0] and "--resume" in said[0]
-    assert Run.open(tmp_path / "run").status != "finished"
+    assert StoredRun.open(tmp_path / "run").status != "finished"
     assert end_of(train(*words, *solver, folder=tmp_path))[0] == 0
     assert end_of(train(*words, *solver[:-1], "one", folder=tmp_path, processes=1))[0] == 0
-    one, run = Run.open(tmp_path / "one"), Run.open(tmp_path / "run")
+    one, run = StoredRun.open(tmp_path / "one"), StoredRun.open(tmp_path / "run")
     assert run.attrs["processes"] == 2 and run.attrs["data_hash"] == one.attrs["data_hash"]
     assert np.abs(run.filters - one.filters).max() < 1e-10
     assert np.abs(run.sigma - one.sigma).max() < 1e-10
@@ -108,7 +108,7 @@ def test_a_solver_on_shares_is_made_again_after_a_death_and_equals_one_process(t
     assert found["identifiability"] == alone["identifiability"]
     assert np.abs(np.array(found["kurtosis"]) - alone["kurtosis"]).max() < 1e-5
     # Rank 0 has stored them.
-    assert "identifiability/words" in Run.open(tmp_path / "run").evaluation
+    assert "identifiability/words" in StoredRun.open(tmp_path / "run").evaluation
 
 
 @pytest.mark.parametrize(

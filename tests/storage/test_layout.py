@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import write_evaluation
 from sigmapca_cli.system.errors import InputError
 
@@ -66,7 +66,7 @@ def test_another_kind_or_shape_is_named(train, name, value, words):
     run = train(*SMALL)
     put(run.path, name, value)
     with pytest.raises(InputError, match=words) as refusal:
-        Run.open(run.folder)
+        StoredRun.open(run.folder)
     said = str(refusal.value)
     assert name.rsplit("/", 1)[0] in said and str(run.path) in said and "\n" not in said
     with pytest.raises(InputError):
@@ -82,10 +82,10 @@ def test_what_the_format_does_not_know_may_be_anything(train):
         ("evaluation/odd", 1j),
     ):
         put(run.path, name, value)
-    again = Run.open(run.folder)
+    again = StoredRun.open(run.folder)
     assert again.evaluation["said"] == TEXT and again.evaluation["mine"].shape == (2, 3)
     write_evaluation(run.folder, {"mcc": 1.0})
-    assert Run.open(run.folder).evaluation["said"] == TEXT
+    assert StoredRun.open(run.folder).evaluation["said"] == TEXT
 
 
 def test_every_command_answers_in_one_line(train, sigmapca, tmp_path):

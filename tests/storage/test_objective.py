@@ -8,7 +8,7 @@ from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.runner.objective import HALVES, measure
 from sigmapca_cli.runner.run import run as start
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import InputError
 
 SMALL = (
@@ -28,12 +28,12 @@ def test_stability_is_the_agreement_of_halves_and_unidentified_counts_components
         composed(*SMALL, f"run_dir={tmp_path / 'run'}", "model=pca_svd", "objective=[stability,unidentified]")
     )
     values = measure(job, start(job))
-    halves = [Run.open(tmp_path / "run" / HALVES / half) for half in ("even", "odd")]
+    halves = [StoredRun.open(tmp_path / "run" / HALVES / half) for half in ("even", "odd")]
     assert [run.config["data"]["half"] for run in halves] == ["even", "odd"]
     assert values[0] == agreement(halves[0].filters, halves[1].filters).mean < 0.999
     # Of directions of equal variance linear PCA identifies none: two groups of two.
     assert values[1] == 4
-    stored = Run.open(tmp_path / "run").evaluation
+    stored = StoredRun.open(tmp_path / "run").evaluation
     assert [float(stored["stability"]), int(stored["unidentified"])] == values
     before = [run.path.stat().st_mtime_ns for run in halves]
     assert measure(job, tmp_path / "run") == values
@@ -43,7 +43,7 @@ def test_stability_is_the_agreement_of_halves_and_unidentified_counts_components
 def test_loss_and_error_are_those_of_the_run(tmp_path):
     job = job_of(composed(*SMALL, f"run_dir={tmp_path / 'run'}", "objective=[loss,reconstruction_error,mcc]"))
     values = measure(job, start(job))
-    run = Run.open(tmp_path / "run")
+    run = StoredRun.open(tmp_path / "run")
     assert values == [run.metrics["loss"][-1], run.evaluation["reconstruction_error"], run.evaluation["mcc"]]
     assert np.isfinite(values).all()
 

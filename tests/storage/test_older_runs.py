@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sigmapca_cli.storage.identity import config_hash
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 FOLDER = Path(__file__).with_name("of_version_0_1")
 
@@ -24,7 +24,7 @@ def older(tmp_path):
 
 
 def test_a_finished_run_reads(older, sigmapca):
-    run = Run.open(older / "finished")
+    run = StoredRun.open(older / "finished")
     assert run.status == "finished" and run.filters.shape == (6, 3) and run.evaluation["mcc"] > 0.999
     result = sigmapca("show", "finished")
     assert result.returncode == 0 and "finished" in result.stdout
@@ -32,10 +32,10 @@ def test_a_finished_run_reads(older, sigmapca):
 
 def test_a_finished_run_is_the_same_run_and_reruns_to_the_same_filters(older, sigmapca):
     """Bit for bit on the processor that made it; on others a product may end in other last bits."""
-    before = Run.open(older / "finished")
+    before = StoredRun.open(older / "finished")
     result = sigmapca("rerun", "finished", "run_dir=again")
     assert (older / "again" / "run.h5").exists(), result.stderr
-    after = Run.open(older / "again")
+    after = StoredRun.open(older / "again")
     for name in ("config_hash", "data_hash"):
         assert before.attrs[name] == after.attrs[name]
     np.testing.assert_allclose(after.filters, before.filters, atol=1e-4)
@@ -46,7 +46,7 @@ def test_an_interrupted_run_resumes_to_what_its_own_version_made_of_it(older, si
     """Its state, its optimizer state, and what the loop remembers: the best epoch, the last two epochs' starts."""
     result = sigmapca("train", "--resume", name)
     assert result.returncode == 0, result.stderr
-    run = Run.open(older / name)
+    run = StoredRun.open(older / name)
     assert run.status == "finished" and not (older / name / "checkpoint.h5").exists()
     expected = np.load(FOLDER / "resumed.npz")[name]
     cosines = (run.filters * expected).sum(0) / np.linalg.norm(run.filters, axis=0)
@@ -63,6 +63,6 @@ def test_a_checkpoint_of_another_configuration_is_refused(older, sigmapca):
 def test_the_hash_of_a_configuration_without_newer_keys_is_the_same():
     import yaml
 
-    run = Run.open(FOLDER / "finished")
+    run = StoredRun.open(FOLDER / "finished")
     plain = yaml.safe_load((FOLDER / "finished" / ".hydra" / "config.yaml").read_text("utf-8"))
     assert config_hash(plain) == run.attrs["config_hash"]

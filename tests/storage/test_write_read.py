@@ -18,7 +18,7 @@ from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.files import NOTE
 from sigmapca_cli.storage.lock import FolderLock, InUse
 from sigmapca_cli.storage.provenance import git_commit
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import (
     RunWriter,
     claim_folder,
@@ -66,7 +66,7 @@ def assert_one_line(error: pytest.ExceptionInfo[BaseException], path: Path) -> N
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    run = Run.open(write_run(tmp_path, attrs={"converged": True}))
+    run = StoredRun.open(write_run(tmp_path, attrs={"converged": True}))
     for name, value in solution().items():
         if name != "truth_filters":
             np.testing.assert_array_equal(getattr(run, name), value)
@@ -82,7 +82,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_provenance_attributes(tmp_path: Path) -> None:
-    attrs = Run.open(write_run(tmp_path)).attrs
+    attrs = StoredRun.open(write_run(tmp_path)).attrs
     assert attrs["format"] == "sigmapca-run" and attrs["format_version"] == 1
     for name in ("created", "finished"):
         assert datetime.fromisoformat(attrs[name]).tzinfo is not None
@@ -145,7 +145,7 @@ def test_xarray_opens_root_and_metrics(tmp_path: Path) -> None:
 def test_evaluation_is_added_and_replaced(tmp_path: Path) -> None:
     folder = write_run(tmp_path)
     write_evaluation(folder, {"mcc": 0.75, "amari": 0.1, "note": "two words", "kurtosis": np.zeros(K + 1)})
-    run = Run.open(folder)
+    run = StoredRun.open(folder)
     assert run.evaluation["mcc"] == 0.75 and run.evaluation["amari"] == 0.1
     assert run.evaluation["note"] == "two words" and run.evaluation["kurtosis"].shape == (K + 1,)
     np.testing.assert_array_equal(run.filters, solution()["filters"])
@@ -161,7 +161,7 @@ def test_missing_values_become_nan_and_null(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (tmp_path / fmt.METRICS_FILE).read_text().splitlines()]
     assert rows[0] == {"step": 1, "loss": None} and rows[-1] == {"step": 3, "loss": 3.0}
     writer.finish()
-    metrics = Run.open(tmp_path).metrics
+    metrics = StoredRun.open(tmp_path).metrics
     np.testing.assert_array_equal(metrics["step"], [1, 2, 3])
     np.testing.assert_array_equal(metrics["loss"], [np.inf, 2, 3])
     np.testing.assert_array_equal(metrics["lr"], [0.1, np.nan, np.nan])
@@ -170,7 +170,7 @@ def test_missing_values_become_nan_and_null(tmp_path: Path) -> None:
 def test_large_configuration_and_unicode_survive(tmp_path: Path) -> None:
     text = "σ: 'Σ'\nlong: " + "x" * 200_000 + "\n"
     RunWriter(tmp_path, model="m", config_yaml=text, attrs={"long": "y" * 60_000}).finish()
-    assert Run.open(tmp_path).config_yaml == text
+    assert StoredRun.open(tmp_path).config_yaml == text
 
 
 def test_resuming_drops_metrics_the_checkpoint_does_not_contain(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_resuming_drops_metrics_the_checkpoint_does_not_contain(tmp_path: Path) 
     again = RunWriter(tmp_path, model="m", resume_step=5)
     again.log(6, {"loss": 60.0})
     again.finish()
-    run = Run.open(tmp_path)
+    run = StoredRun.open(tmp_path)
     np.testing.assert_array_equal(run.metrics["step"], [0, 1, 2, 3, 4, 5, 6])
     assert run.metrics["loss"][-1] == 60.0 and run.attrs["created"] == created
     lines = (tmp_path / fmt.METRICS_FILE).read_text().splitlines()
@@ -195,19 +195,19 @@ def test_status_follows_the_owner(tmp_path: Path) -> None:
         writer = RunWriter(tmp_path, model="m")
         writer.log(3, {"loss": 0.5})
         writer.flush()
-        run = Run.open(tmp_path)
+        run = StoredRun.open(tmp_path)
         assert run.status == fmt.RUNNING
         assert run.metrics["loss"].tolist() == [0.5]  # live, before run.h5 has it
         with pytest.raises(InUse, match="still going on"):
             write_evaluation(tmp_path, {"mcc": 1.0})
-    assert Run.open(tmp_path).status == fmt.INTERRUPTED
+    assert StoredRun.open(tmp_path).status == fmt.INTERRUPTED
     (tmp_path / fmt.CHECKPOINT_FILE).touch()
-    assert Run.open(tmp_path).resumable
+    assert StoredRun.open(tmp_path).resumable
 
 
 def test_metrics_without_run_file_are_a_run(tmp_path: Path) -> None:
     (tmp_path / fmt.METRICS_FILE).write_text('{"step": 0, "loss": 2.0}\n{"step": 1, "loss": nul')
-    run = Run.open(tmp_path)
+    run = StoredRun.open(tmp_path)
     assert run.status == fmt.INTERRUPTED and run.filters is None and run.config == {}
     assert run.metrics["loss"].tolist() == [2.0]
 
@@ -224,7 +224,7 @@ def test_metrics_without_run_file_are_a_run(tmp_path: Path) -> None:
 def test_how_a_run_ended_is_recorded(tmp_path: Path, error: BaseException, status: str) -> None:
     with pytest.raises(type(error)), RunWriter(tmp_path, model="m"):
         raise error
-    run = Run.open(tmp_path)
+    run = StoredRun.open(tmp_path)
     assert run.status == status and type(error).__name__ in run.attrs["error"]
 
 
@@ -235,7 +235,7 @@ def test_truncated_files_are_named_in_one_line(tmp_path: Path) -> None:
     for size in (0, 7, 100, end // 2, end - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(InputError) as error:
-            Run.open(path)
+            StoredRun.open(path)
         assert_one_line(error, path)
 
 
@@ -250,7 +250,7 @@ def test_flipped_bytes_raise_nothing_but_one_line(tmp_path: Path) -> None:
         damaged[position] ^= int(rng.integers(1, 256))
         path.write_bytes(damaged)
         try:
-            run = Run.open(path)
+            run = StoredRun.open(path)
             filters, _ = run.filters, (run.metrics, run.evaluation, run.config, run.patch_shape, run.status)
         except InputError as error:
             assert str(path) in str(error) and "\n" not in str(error)
@@ -268,7 +268,7 @@ def test_damage_inside_an_array_is_noticed(tmp_path: Path) -> None:
     whole[whole.index(solution()["decoder"].tobytes()) + 5] ^= 1
     path.write_bytes(whole)
     with pytest.raises(InputError) as error:
-        _ = Run.open(path).decoder
+        _ = StoredRun.open(path).decoder
     assert_one_line(error, path)
 
 
@@ -277,10 +277,10 @@ def test_a_file_edited_by_another_program_stays_readable(tmp_path: Path) -> None
     with h5py.File(path, "r+") as file:
         file.attrs["remark"] = "mine"
         file["filters"][0, 0] = 5.0
-    run = Run.open(path)
+    run = StoredRun.open(path)
     assert run.attrs["remark"] == "mine" and run.filters is not None and run.filters[0, 0] == 5.0
     write_evaluation(path, {"mcc": 1.0})
-    assert Run.open(path).evaluation["mcc"] == 1.0
+    assert StoredRun.open(path).evaluation["mcc"] == 1.0
 
 
 @pytest.mark.skipif(shutil.which("h5dump") is None, reason="skipped: h5dump (hdf5-tools) is not installed")
@@ -301,18 +301,18 @@ def test_other_files_are_refused_in_words(tmp_path: Path) -> None:
         file.attrs.update(format=fmt.FORMAT, format_version=99)
     for path, words in ((text, "not an HDF5 file"), (other, "not a sigmapca run"), (later, "version 99")):
         with pytest.raises(InputError, match=words) as error:
-            Run.open(path)
+            StoredRun.open(path)
         assert_one_line(error, path)
     for path, words in ((tmp_path / "none.h5", "no such file"), (tmp_path, "not a run folder")):
         with pytest.raises(InputError, match=words):
-            Run.open(path)
+            StoredRun.open(path)
 
 
 def test_a_run_is_read_while_a_notebook_has_it_open(tmp_path: Path) -> None:
     path = write_run(tmp_path) / fmt.RUN_FILE
     for locking in (True, False, None):
         with h5py.File(path, "r", locking=locking):
-            assert Run.open(path).sigma is not None
+            assert StoredRun.open(path).sigma is not None
 
 
 @pytest.mark.parametrize("setting", ["TRUE", "FALSE", "BEST_EFFORT"])
@@ -398,7 +398,7 @@ def test_numbers_only_need_to_be_floats(tmp_path: Path) -> None:
     writer.log(0, {"loss": value})
     value += 1
     writer.finish()
-    assert Run.open(tmp_path).metrics["loss"][0] == 1.5
+    assert StoredRun.open(tmp_path).metrics["loss"][0] == 1.5
 
 
 def test_names_of_features_and_bounds_are_read_here_and_in_xarray(tmp_path: Path) -> None:
@@ -406,13 +406,13 @@ def test_names_of_features_and_bounds_are_read_here_and_in_xarray(tmp_path: Path
     folder = create_run_folder(tmp_path, "nlpca", "0123456789abcdef")
     clip = np.stack([np.zeros(P), np.ones(P)])
     RunWriter(folder, model="nlpca").finish({**solution(), "feature_name": tuple(names), "clip": clip})
-    run = Run.open(folder)
+    run = StoredRun.open(folder)
     assert run.names == names
     np.testing.assert_array_equal(run.clip, clip)
     with xarray.open_dataset(folder / fmt.RUN_FILE, engine="h5netcdf") as opened:
         assert opened.feature_name.dims == ("feature",)
         assert [str(name) for name in opened.feature_name.values.tolist()] == names
-    older = Run.open(write_run(tmp_path))
+    older = StoredRun.open(write_run(tmp_path))
     assert older.names is None and older.clip is None
 
 
@@ -422,5 +422,5 @@ def test_a_run_saved_again_with_attributes_of_fixed_length_is_read(tmp_path: Pat
         for name, value in dict(file.attrs).items():
             if isinstance(value, str):
                 file.attrs[name] = np.bytes_(value)
-    run = Run.open(folder)
+    run = StoredRun.open(folder)
     assert run.status == fmt.FINISHED and run.attrs["model"] == "nlpca" and run.config["k"] == 3

@@ -10,7 +10,7 @@ from composing import composed
 from sigmapca_cli.cli.log import copy
 from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner.run import run as start
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.tracking.hub import Hub, key_of, read_ids
 from sigmapca_cli.tracking.protocols import Tracked
@@ -33,7 +33,7 @@ class Lost(Exception):
 
 
 def train(folder, *overrides):
-    return Run.open(start(job_of(composed(*SMALL, *STEPS, f"outputs={folder}", *overrides))))
+    return StoredRun.open(start(job_of(composed(*SMALL, *STEPS, f"outputs={folder}", *overrides))))
 
 
 @pytest.fixture(scope="module")

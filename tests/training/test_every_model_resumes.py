@@ -13,7 +13,7 @@ from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.run import run
 from sigmapca_cli.settings.conf_files import conf_folder
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
 
 SMALL = (
@@ -52,7 +52,7 @@ def test_stopped_in_the_middle_and_resumed_gives_the_same_bits(model, tmp_path, 
     with monkeypatch.context() as patched, pytest.raises(Stopped):
         patched.setattr(checkpoints.Saver, "save", stop_after)
         run(parts)
-    assert Run.open(tmp_path / "parts").status == "interrupted"
+    assert StoredRun.open(tmp_path / "parts").status == "interrupted"
     run(parts)
     expected, found = (datasets(tmp_path / name) for name in ("whole", "parts"))
     assert expected.keys() == found.keys()

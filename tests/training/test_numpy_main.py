@@ -19,7 +19,7 @@ from sigmapca_cli.methods.numpy_main import (
     settings,
 )
 from sigmapca_cli.runner import plan
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system import processes
 
 DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "k=4", "steps=300")
@@ -94,7 +94,7 @@ def test_with_and_without_torch_the_same_run(train, monkeypatch):
     alone = train(*DATA, "device=cpu")
     monkeypatch.setattr(plan, "may_have_gpu", lambda: True)
     asked = train(*DATA)
-    assert isinstance(asked, Run)
+    assert isinstance(asked, StoredRun)
     np.testing.assert_array_equal(asked.filters, alone.filters)
     np.testing.assert_array_equal(asked.metrics["loss"], alone.metrics["loss"])
 

@@ -17,7 +17,7 @@ from forked import end_of, spawn, torture
 from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.runner import checkpoints, stochastic
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.storage.read import Run
+from sigmapca_cli.storage.read import StoredRun
 
 SMALL = (
     "data=planted",
@@ -116,9 +116,9 @@ def test_killed_at_random_moments_and_continued(kind, tmp_path):
         for _ in range(2):
             kills += killed_after(job, rng.uniform(0, 0.9 * seconds))
             if (folder / "run.h5").exists():
-                assert Run.open(folder).status in ("interrupted", "finished")
+                assert StoredRun.open(folder).status in ("interrupted", "finished")
         assert end_of(spawn(lambda job=job: quietly(job))) == 0
-        assert Run.open(folder).status == "finished"
+        assert StoredRun.open(folder).status == "finished"
         assert_same(folder, reference)
         # Owners' own may stay: a finished run that is asked for again is not locked, and so not cleaned.
         assert not [path for path in folder.glob(".*.aside") if not path.name.startswith("..owner.")]
@@ -155,7 +155,7 @@ def test_a_checkpoint_that_a_kill_left_in_a_finished_run_goes_with_the_next_comm
         quietly(job)
 
     assert end_of(spawn(lambda: dies_once_finished(job))) == -signal.SIGKILL
-    assert Run.open(folder).status == "finished" and (folder / "checkpoint.h5").exists()
+    assert StoredRun.open(folder).status == "finished" and (folder / "checkpoint.h5").exists()
     assert end_of(spawn(lambda: quietly(job))) == 0
     assert not (folder / "checkpoint.h5").exists()
 
@@ -175,4 +175,4 @@ def test_killed_before_the_first_run_file(tmp_path):
             os.kill(child, signal.SIGKILL)
             assert end_of(child) in (0, -signal.SIGKILL), sorted(path.name for path in folder.iterdir())
         assert end_of(spawn(lambda job=job: quietly(job))) == 0
-        assert Run.open(folder).status == "finished"
+        assert StoredRun.open(folder).status == "finished"
