@@ -40,6 +40,8 @@ FUNCTIONS = (
     "sigmapca_cli.solvers.fourth_moments.maximum.maximise",
     "sigmapca_cli.solvers.main_loss.fit.newton_fit",
     "sigmapca_cli.solvers.fourth_moments.fit.moments_fit",
+    "sigmapca_cli.solvers.independence.solve.solve",
+    "sigmapca_cli.solvers.independence.fit.independence_fit",
 )
 # Not asked for: where the first line stands (GL01, GL02), a longer summary, See Also and examples for each.
 LEFT_OUT = {"GL01", "GL02", "ES01", "EX01", "SA01", "SA04"}
@@ -135,7 +137,8 @@ def test_public_docstrings_follow_numpydoc():
 def test_all_that_is_meant_is_found():
     names = public_names()
     for name in (
-        "sklearn.SigmaPCA.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters", "solution.export.solution_arrays",
+        "sklearn.SigmaPCA.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters",
+            "solution.export.solution_arrays",
         "solvers.newton.solve.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
         "evaluation.evaluate_solution",
     ):  # fmt: skip
