@@ -11,6 +11,7 @@ from typing import Any
 from sigmapca_cli.composition.hydra_errors import in_one_line
 from sigmapca_cli.settings.quoting import without_interpolation
 from sigmapca_cli.settings.schema import Config, refuse_unknown
+from sigmapca_cli.settings.sealed import seal
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Job:
     plain: dict[str, Any]
     overrides: list[str] = field(default_factory=list)
     hydra_folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        seal(self.cfg)
 
     @property
     def yaml(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.settings.checks import choice, in_range
+from sigmapca_cli.settings.sealed import Sealable
 from sigmapca_cli.system.errors import InputError
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -106,7 +107,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 @dataclass
-class DataConfig:
+class DataConfig(Sealable):
     """The data x. `name` is the kind of source; the comment of a field names the kinds that use it."""
 
     name: str = "natural"

@@ -8,6 +8,7 @@ from typing import Any
 
 from sigmapca_cli.settings.checks import choice, in_range
 from sigmapca_cli.settings.conf_files import choices_of
+from sigmapca_cli.settings.sealed import Sealable
 from sigmapca_cli.system.errors import InputError
 
 SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
@@ -35,7 +36,7 @@ PPCA_ENCODERS = ("unit", "printed")
 
 
 @dataclass
-class ModelConfig:
+class ModelConfig(Sealable):
     """A method: its objective and the numbers in it. `project` puts PCA or whitening in front and trains
     V, not W.
     """
@@ -120,7 +121,7 @@ def refuse_unused(model: ModelConfig, needs: tuple[str, ...] = ()) -> None:
 
 
 @dataclass
-class NonlinearityConfig:
+class NonlinearityConfig(Sealable):
     """h; `a` scales tanh and clips hard_tanh, `c` scales asymmetric (a number, or adaptive: 1/std(tanh
     z)).
     """
@@ -144,7 +145,7 @@ LEAST_VARIANCE = 1e-30
 
 
 @dataclass
-class SigmaConfig:
+class SigmaConfig(Sealable):
     """σ; momentum and ε (inside the root) of ema and batch, start of ema and trainable, L2 of trainable.
 
     relative: ε is a share of each component's variance, σ = √(v(1 + ε)); else it is added, σ = √(v + ε).
@@ -171,7 +172,7 @@ class SigmaConfig:
 
 
 @dataclass
-class ConstraintConfig:
+class ConstraintConfig(Sealable):
     """What is done to W after each step."""
 
     name: str = "unit_norm"
@@ -181,7 +182,7 @@ class ConstraintConfig:
 
 
 @dataclass
-class OrderingConfig:
+class OrderingConfig(Sealable):
     """How components are ordered by index while training."""
 
     name: str = "none"

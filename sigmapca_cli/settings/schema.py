@@ -19,11 +19,12 @@ from sigmapca_cli.methods.config import (
     SigmaConfig,
 )
 from sigmapca_cli.settings.checks import as_text, choice, in_range, nearest
+from sigmapca_cli.settings.sealed import Sealable
 from sigmapca_cli.system.errors import InputError
 
 
 @dataclass
-class OptimizerConfig:
+class OptimizerConfig(Sealable):
     """How a gradient becomes a step."""
 
     name: str = "adam"
@@ -44,7 +45,7 @@ class OptimizerConfig:
 
 
 @dataclass
-class SolverConfig:
+class SolverConfig(Sealable):
     """Which way the solution is found: stochastic training, Newton steps, fourth moments, or independence itself."""
 
     name: str = "stochastic"
@@ -72,7 +73,7 @@ class SolverConfig:
 
 
 @dataclass
-class CheckpointConfig:
+class CheckpointConfig(Sealable):
     """When a resumable state is written: every so many seconds, or steps where steps are given."""
 
     every: float = 60.0
@@ -103,7 +104,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass
-class Config:
+class Config(Sealable):
     """The resolved configuration of one run."""
 
     a: Any = 4.0  # scale of the nonlinearity: a number > 0, auto, or inf (solver=newton)

@@ -31,3 +31,13 @@ HASHES = {
 @pytest.mark.parametrize("words", HASHES)
 def test_the_hash_of_a_configuration_stays(words):
     assert compose_job(shlex.split(words)).hash[:16] == HASHES[words]
+
+
+def test_the_settings_of_a_job_do_not_change():
+    from dataclasses import replace
+
+    job = compose_job(["a=2"])
+    for settings, name in ((job.cfg, "k"), (job.cfg.data, "half"), (job.cfg.solver, "tol")):
+        with pytest.raises(AttributeError, match=name):
+            setattr(settings, name, 3)
+    assert replace(job.cfg, k=3).k == 3
