@@ -21,6 +21,10 @@ class Sealable:
             )
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields: a copy is another one, which may change."""
+        return {name: value for name, value in self.__dict__.items() if name != "_sealed"}
+
 
 def seal(settings: Settings) -> Settings:
     """Return the settings, which do not change any more, those of their groups included."""

@@ -84,12 +84,6 @@ def test_a_pair_is_turned_to_the_greatest_f_of_all_its_angles(i, j):
         assert abs(theta) <= np.pi / 4
 
 
-def test_rounds_meet_every_pair_once():
-    for k in (2, 5, 8):
-        met = sorted((a, b) for i, j in ascent.rounds(k) for a, b in zip(i, j, strict=True))
-        assert met == list(itertools.combinations(range(k), 2))
-
-
 @pytest.mark.parametrize("view", [Fourth, Streamed])
 def test_f_never_falls_and_is_that_of_the_rows(view):
     """From random starts, on dependent rows, where sweeps and Newton's steps have to be taken."""

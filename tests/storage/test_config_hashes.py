@@ -1,5 +1,6 @@
 """The hash of a configuration says that two runs are the same run: those of stored runs must stay."""
 
+import copy
 import shlex
 
 import pytest
@@ -41,3 +42,6 @@ def test_the_settings_of_a_job_do_not_change():
         with pytest.raises(AttributeError, match=name):
             setattr(settings, name, 3)
     assert replace(job.cfg, k=3).k == 3
+    other = copy.copy(job.cfg.solver)
+    other.tol = 1.0
+    assert job.cfg.solver.tol != 1.0
