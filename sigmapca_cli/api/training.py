@@ -12,6 +12,7 @@ from sigmapca_cli.composition.compose import compose_job
 from sigmapca_cli.runner.progress import quiet
 from sigmapca_cli.settings.conf_files import choices_of
 from sigmapca_cli.settings.quoting import override
+from sigmapca_cli.system.errors import InputError
 
 
 def train(
@@ -70,44 +71,64 @@ def train(
 
     Notes
     -----
-    Data in memory are written once to <outputs>/arrays/, under a hash of their values, so that the run can be
-    evaluated later. With if_exists="skip" a call that was made before returns the finished run.
+    Data in memory are trained on as they are. A copy is written once to <outputs>/arrays/, under a hash of the values,
+    so that the run can be evaluated and resumed later. With if_exists="skip" a call that was made before returns the
+    finished run.
     """
     given = {"k": k, "a": a, "model": model, "solver": solver, "seed": seed, "outputs": outputs}
+    rows, copy = None, None
+    if in_memory(data):
+        from sigmapca_cli.api.arrays import keep, place_of
+        from sigmapca_cli.data.matrix.held import as_rows
+
+        rows = as_rows(data)
+        data = copy = place_of(rows, None if outputs is None else os.fspath(outputs))
     words = [
-        *words_of_data(data, None if outputs is None else os.fspath(outputs)),
+        *(words_of_data(data) if copy is None else words_of_copy(copy)),
         *(override(name, value) for name, value in given.items() if value is not None),
         *(override(name.replace("__", "."), value) for name, value in settings.items()),
         *overrides,
     ]
     job = compose_job(words)
+    if copy is not None:
+        if (job.cfg.data.name, job.cfg.data.path) != ("array", str(copy)):
+            raise InputError(
+                f"data={job.cfg.data.name}: rows are given already; leave data= and data.path= out"
+            )
+        keep(rows, copy)
     from sigmapca_cli.runner.run import run
 
     token = quiet.set(not verbose)
     try:
-        return Run.open(run(job))
+        return Run.open(run(job, rows))
     finally:
         quiet.reset(token)
 
 
-def words_of_data(data: Any, outputs: str | None) -> list[str]:
-    """Return the overrides that say which data: none, a name, a file or folder, or rows in memory."""
+def in_memory(data: Any) -> bool:
+    """Return whether data are rows, and not the name or the place of some."""
+    names = (str, os.PathLike)
+    files = isinstance(data, list | tuple) and bool(data) and all(isinstance(one, names) for one in data)
+    return not (data is None or isinstance(data, names) or files)
+
+
+def words_of_data(data: Any) -> list[str]:
+    """Return the overrides that say which data: none, a name, a file or folder, or a list of files."""
     if data is None:
         return []
     if isinstance(data, str) and data in choices_of("data"):
         return [f"data={data}"]
-    if isinstance(data, str | os.PathLike):
-        from sigmapca_cli.data.describe.recognise import kind_of_path
+    from sigmapca_cli.data.describe.recognise import kind_of_path
 
-        path = os.fspath(data)
-        kind = kind_of_path(path)
-        return [f"data={kind}", override("data.path", Path(path).expanduser())]
-    if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        from sigmapca_cli.data.describe.recognise import kind_of_path
-
+    if isinstance(data, list | tuple):
         paths = [str(Path(one).expanduser()) for one in data]
         return [f"data={kind_of_path(paths[0])}", override("data.path", paths)]
-    from sigmapca_cli.api.arrays import stored
+    return [f"data={kind_of_path(os.fspath(data))}", override("data.path", Path(data).expanduser())]
 
-    # Every value is meant: nothing is taken for an index or a fill value.
-    return ["data=array", override("data.path", stored(data, outputs)), "data.recognise=false"]
+
+def words_of_copy(copy: Path) -> list[str]:
+    """Return the overrides with which the command makes the same run from the copy of rows in memory.
+
+    Every value is meant: nothing is taken for an index or a fill value.
+    """
+    return ["data=array", override("data.path", copy), "data.recognise=false"]

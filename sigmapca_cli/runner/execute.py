@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import sys
 import threading
+from typing import Any
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.moments.implicit import WIDE
@@ -23,22 +24,31 @@ SMALL = 1_000_000_000
 """Entries of a matrix whose covariance takes about a second."""
 
 
-def load_source(cfg: Config) -> Source:
+def load_source(cfg: Config, rows: Any = None) -> Source:
     """Return the data of a run. Where torch is still to be imported, a thread imports it meanwhile.
 
     The eigenvectors are computed meanwhile too, as every run needs them. For large data they are left for later, so
-    that configuration errors are reported first.
+    that configuration errors are reported first. rows: as for `runner.run.run`.
     """
     if not needs_torch(cfg) or "torch" in sys.modules:
-        return build(cfg.data, forecast_of(cfg))
+        return made_source(cfg, rows)
     # Not a daemon: a process that ends while a library is being loaded would crash.
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
-    source = build(cfg.data, forecast_of(cfg))
+    source = made_source(cfg, rows)
     if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
         source.principal_axes()
     loading.join()
     return source
+
+
+def made_source(cfg: Config, rows: Any) -> Source:
+    """Return the source of the data that a configuration names, or of rows that are in memory already."""
+    if rows is None:
+        return build(cfg.data, forecast_of(cfg))
+    from sigmapca_cli.data.matrix.held import held_source
+
+    return held_source(rows, cfg.data, forecast_of(cfg))
 
 
 def import_torch() -> None:

@@ -84,17 +84,17 @@ def silence_others(ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def run(job: Job, here: WorkerInfo) -> Path:
+def run(job: Job, here: WorkerInfo, rows: Any = None) -> Path:
     """Solve the run of a job as one of several ranks. Return on rank 0 only; the other ranks exit here.
 
-    Raise InputError for what cannot be shared, and for ranks with different configurations or data; Stopped when a rank
-    has died.
+    rows: as for `runner.run.run`. Raise InputError for what cannot be shared, and for ranks with different
+    configurations or data; Stopped when a rank has died.
     """
     check_shared(job.cfg, here)
     with Guard() as guard:
         guard.again_after = 3.0  # the terminal sends Ctrl-C to all ranks, and torchrun sends it to them again
         with sharing_rows(here) as ranks:
-            source = ranks.run_on_all(lambda: load_source(job.cfg))
+            source = ranks.run_on_all(lambda: load_source(job.cfg, rows))
             ranks.run_on_all(lambda: check_same(ranks, job, source))
             check_shares(source, ranks.world)
             # The axes and the warnings are sums over all ranks; rank 0 finds them ready when it opens the run.

@@ -277,7 +277,6 @@ BAD = {
     "no matrix of numbers": lambda: sp.train([[1, 2], [3]]),
     "is complex": lambda: sp.train(X + 1j),
     "column 'x' holds no numbers": lambda: sp.train(pandas.DataFrame({"x": ["a", "b"]})),
-    "two columns have the name 'x'": lambda: sp.train(pandas.DataFrame(X[:, :2], columns=["x", "x"])),
     "is empty": lambda: sp.train(np.zeros((0, 4))),
     "NaN at row 0": lambda: sp.train(X * np.nan),
     "NaN at row 0, column 1": lambda: sp.train(
@@ -285,6 +284,7 @@ BAD = {
     ),
     "cannot be created": lambda: sp.train(X, outputs=os.devnull),
     "no such file": lambda: sp.train("nofile.csv"),
+    "rows are given already": lambda: sp.train(X, overrides=["data.path=nofile.npy"]),
     "did you mean seed": lambda: sp.train(X, sed=3),
     "did you mean nlpca": lambda: sp.train(X, model="nlpcaa"),
     "lower k": lambda: sp.train(X, k=40),

@@ -166,7 +166,8 @@ class ArraySource(Source):
         if not isinstance(self._data, np.ndarray):
             kept = RowSample.of((self.n, self.p), self._data.dtype)
             words = (
-                f"{self._where}: {self.n} rows × {self.p} features, {self._data.nbytes / 1e9:.1f} GB in a file: "
+                f"{self._where}: {self.n} rows × {self.p} features, "
+                f"{self._data.nbytes / 1e9:.1f} GB {self._data.place}: "
                 f"about {{time}} left of this pass over the rows{self._forecast}"
             )
         for rows in paced(
@@ -271,15 +272,19 @@ def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
 
 def read_one(path: Path, cfg: DataConfig) -> Table:
     """Return the checked table of one file."""
-    table = read_matrix(path, cfg)
-    check_matrix(table.data, str(path))
+    return checked(read_matrix(path, cfg), cfg, path)
+
+
+def checked(table: Table, cfg: DataConfig, where: object) -> Table:
+    """Return a table as read in a form whose rows are fast to gather. Raise InputError if it cannot be used."""
+    check_matrix(table.data, str(where))
     if cfg.transpose and table.columns is not None:
         raise InputError(
             "data.columns and data.drop go with rows of samples: not together with data.transpose"
         )
-    with damaged(path):
+    with damaged(where):
         table.data = usable(table.data, cfg.transpose, table.columns)
     if cfg.transpose:
         # The row labels of the file are now the names of the features.
         table.names, table.labels, table.line_of = table.labels, table.names, None
-    return without_names(table, path)
+    return without_names(table, where)

@@ -1,4 +1,4 @@
-"""Large arrays on disk: rows read by position, and scratch files that are deleted when the process ends."""
+"""Large arrays: rows read by position, from files or memory; scratch files that are deleted when the process ends."""
 
 import mmap
 import os
@@ -34,6 +34,8 @@ class RowFile:
     It is no memory map: a random row of a map can cost 2 MB of mapped pages, so a process that gathers rows from a
     20 GB map soon counts as using gigabytes. Reading by position holds no pages, and is faster.
     """
+
+    place = "in a file"
 
     def __init__(self, descriptor: int, offset: int, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype, self.ndim = shape, dtype, 2
@@ -122,6 +124,32 @@ class RowFile:
         out = np.empty((stop - start, self.shape[1]), self.dtype)
         self.fill(start, 0, out)
         return out
+
+
+class RowsInMemory(RowFile):
+    """A large matrix (n, p) in C order that a program holds, read as it would be read from its file.
+
+    So its sums, its samples and its hash are those of the file.
+    """
+
+    place = "in memory"
+
+    def __init__(self, data: NDArray) -> None:
+        self.shape, self.dtype, self.ndim, self.nbytes = data.shape, data.dtype, 2, data.nbytes
+        self._data, self._row = data, data.shape[1] * data.dtype.itemsize
+
+    def fill(self, row: int, column: int, target: NDArray) -> None:
+        """Fill a contiguous array with the entries from this row and column on."""
+        start = row * self.shape[1] + column
+        target[...] = self._data.reshape(-1)[start : start + target.size].reshape(target.shape)
+
+    def gather(self, rows: NDArray[np.int64]) -> NDArray:
+        """Return the rows of an index, in its order."""
+        return np.asarray(self._data[rows])
+
+    def block(self, start: int, stop: int) -> NDArray:
+        """Return the rows start … stop − 1; not to be written to."""
+        return np.asarray(self._data[start:stop])
 
 
 def collected(blocks: Iterable[NDArray], width: int, dtype: Any = np.float64) -> "NDArray | RowFile":

@@ -1,0 +1,93 @@
+"""Rows that a program holds in memory: as a matrix, records or compressed rows, and as the source of their file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigmapca_cli.data.config import DataConfig, Forecast
+from sigmapca_cli.data.matrix.arrays import MEMORY_LIMIT, check_matrix, checked, plain, table_source
+from sigmapca_cli.data.on_disk.row_file import RowsInMemory
+from sigmapca_cli.data.readers.array_files import select
+from sigmapca_cli.data.readers.columns import identifying_names
+from sigmapca_cli.data.readers.sparse_files import csr
+from sigmapca_cli.data.readers.table import Table, without_names
+from sigmapca_cli.data.source import Source
+from sigmapca_cli.system.errors import InputError
+
+WHERE = Path("data")
+"""What messages call the rows: the argument of `sp.train`."""
+
+
+def as_rows(data: Any) -> Any:
+    """Return data from memory as a plain matrix, as records that keep the names of their columns, or as CSR.
+
+    What is given is not changed, and copied only where its layout or type is another. Raise InputError for what is no
+    matrix of numbers.
+    """
+    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+        from scipy import sparse
+
+        check_matrix(data, str(WHERE))
+        matrix = sparse.csr_matrix(data)
+        if matrix.has_canonical_format:
+            return matrix
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        return matrix
+    if hasattr(data, "columns") and hasattr(data, "to_numpy"):
+        return of_table(data)
+    if hasattr(data, "detach"):
+        data = data.detach().cpu().numpy()
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        data = np.ma.filled(data.astype(np.float64), np.nan)  # missing values, which data.missing treats
+    try:
+        values = np.asarray(data)
+    except ValueError as problem:  # rows of different lengths
+        raise InputError(f"{WHERE}: no matrix of numbers ({problem})") from None
+    check_matrix(values, str(WHERE))
+    return plain(values)
+
+
+def of_table(table: Any) -> np.ndarray:
+    """Return a table of pandas or polars as records (n,) of float64; as a matrix if names do not identify its columns.
+
+    Raise InputError for columns of other things than numbers.
+    """
+    names = [str(name) for name in table.columns]
+    if not names or not len(table):
+        raise InputError(f"{WHERE}: is empty, {len(table)} × {len(names)}: give samples × features")
+    values = np.empty((len(table), len(names)))
+    for number, name in enumerate(names):
+        # By position: pandas has several columns of one name.
+        found = (table.iloc[:, number] if hasattr(table, "iloc") else table.to_series(number)).to_numpy()
+        try:
+            if found.dtype.kind in "Mm":
+                raise TypeError
+            values[:, number] = found
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{WHERE}: column {name!r} holds no numbers: leave it out, or encode it"
+            ) from None
+    if identifying_names(names) is None:
+        for note in without_names(Table(values, names), WHERE).notes:
+            logging.getLogger("sigmapca").warning("%s", note)
+        return values
+    return values.view([(name, np.float64) for name in names])[:, 0]
+
+
+def held_source(rows: Any, cfg: DataConfig, forecast: Forecast | None = None) -> Source:
+    """Return rows of `as_rows` as the source that data=array makes of their file: the same hash, moments and bits.
+
+    Raise InputError for values or settings that cannot be used.
+    """
+    if isinstance(rows, np.ndarray):
+        table = select(Table(rows), cfg, WHERE)
+        if table.data.nbytes > MEMORY_LIMIT:
+            table.data = RowsInMemory(table.data)
+    else:
+        table = select(Table(csr(rows.data, rows.indices, rows.indptr, rows.shape, WHERE)), cfg, WHERE)
+    return table_source(checked(table, cfg, WHERE), cfg, str(WHERE), forecast)
