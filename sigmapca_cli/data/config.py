@@ -230,6 +230,6 @@ def _delimiter(given: str | None) -> str | None:
 
 def _check_encoding(name: str) -> None:
     try:
-        b"".decode(name)  # of bytes to text: `hex` and its like are refused
+        "a".encode(name)  # from text to bytes: `hex` and its like are refused
     except (LookupError, ValueError):
         raise InputError(f"data.encoding={name}: no such encoding; try utf-8, cp1252 or utf-16") from None

@@ -34,7 +34,7 @@ def run_on(x, evaluation=None, attrs=None, **config):
         attrs=attrs or {},
         config={**base, **config},
     )
-    source = SimpleNamespace(n=len(x), projected=lambda index, W: x[index] @ W)
+    source = SimpleNamespace(n=len(x), project=lambda W, index: [x[index] @ W])
     return run, source
 
 

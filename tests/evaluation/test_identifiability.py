@@ -171,7 +171,7 @@ def test_mixed_sources_in_plain_words():
     g = np.random.default_rng(1)
     Y = np.concatenate([g.laplace(size=(4000, 2)) / np.sqrt(2) * 3, g.standard_normal((4000, 2))], axis=1)
     found = certify(Y, a=4.0)
-    assert groups(found) == [[2, 3]]
+    assert groups(found.verdict) == [[2, 3]]
     np.testing.assert_array_equal(found.identified, [True, True, False, False])
     assert found.weakest[2] == 3 and found.weakest[3] == 2
     assert found.expected_cosine[:2].min() > 0.99 and found.expected_cosine[2:].max() < 1e-9
@@ -206,7 +206,7 @@ def test_a_nonlinearity_without_a_score_is_refused():
 def test_the_certificate_of_a_run_uses_its_filters_and_settings():
     g = np.random.default_rng(0)
     x = g.laplace(size=(3000, 3)) @ np.diag([3.0, 2.0, 2.0])
-    source = SimpleNamespace(n=len(x), projected=lambda index, W: x[index].astype(np.float32) @ W)
+    source = SimpleNamespace(n=len(x), project=lambda W, index: [x[index].astype(np.float32) @ W])
     run = SimpleNamespace(
         filters=np.eye(3),
         rotation=None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-ROOM = os.path.join("sigmapca_cli", "runs")
+ROOM = os.path.join("sigmapca_cli", "storage")
 
 
 def torture(default: int) -> int:

@@ -319,7 +319,7 @@ def test_a_run_is_read_while_a_notebook_has_it_open(tmp_path: Path) -> None:
 def test_a_run_is_read_although_another_process_holds_it_for_writing(tmp_path: Path, setting: str) -> None:
     """h5py's own default locks would refuse; the reader takes no lock, whatever the environment asks for."""
     path = write_run(tmp_path) / fmt.RUN_FILE
-    read = f"from sigmapca_cli.storage.read import Run; print(Run.open({str(path)!r}).sigma[0])"
+    read = f"from sigmapca_cli.storage.read import StoredRun; print(StoredRun.open({str(path)!r}).sigma[0])"
     with h5py.File(path, "r+", locking=True):
         ran = subprocess.run(
             [sys.executable, "-c", read],
