@@ -13,7 +13,9 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.n_components import count_for
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.estimator.settings import BELONGS, settings_of
 from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
+from sigmapca_cli.estimator.weighted import WeightedRows
 from sigmapca_cli.system.errors import InputError
 
 
@@ -91,6 +93,16 @@ def fit_rows(model: Any, rows: Rows) -> None:
     store(model, found, (rows @ found.W).std(axis=0), rows.total, len(rows))
 
 
+def fit_weighted(model: Any, rows: WeightedRows) -> None:
+    """Fit to rows with weights."""
+    model.mean_ = rows.mean
+    moments = Rows(rows.source)
+    P = moments.leading(count_asked(model.n_components, (len(rows), len(rows.mean))))
+    found = solved(model, rows, P, None)
+    sigma = np.sqrt(np.average(np.square(rows @ found.W), axis=0, weights=rows.weights))
+    store(model, found, sigma, moments.total, len(rows))
+
+
 def fit_stream(model: Any, stream: Any, before: np.ndarray | None) -> None:
     """Fit to the moments of all rows and a sample of them, starting at the filters (p, k) of before."""
     moments = Rows(stream.source())
@@ -116,15 +128,19 @@ def count_asked(k: Any, shape: tuple[int, int]) -> int | float | str | None:
     return int(k)
 
 
-def solved(model: Any, rows: Rows | CentredSample, P: np.ndarray, start: np.ndarray | None) -> Found:
+def solved(
+    model: Any, rows: Rows | CentredSample | WeightedRows, P: np.ndarray, start: np.ndarray | None
+) -> Found:
     """Return what the solver of the model finds in the span of P (p, k), and warn if it did not converge."""
     try:
-        found = SOLVERS[model.solver](model, rows, P, start)
+        settings = settings_of(model)
+        found = SOLVERS[settings.solver](settings, rows, P, start)
     except InputError as error:
         raise ValueError(str(error)) from None
     if not found.converged:
+        more = ", or try another a" if settings.solver in BELONGS["a"] else ""
         warnings.warn(
-            f"SigmaPCA did not converge in {found.iterations} iterations: raise max_iter, or try another a",
+            f"SigmaPCA did not converge in {found.iterations} iterations: raise max_iter{more}",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -142,6 +158,10 @@ def store(model: Any, found: Found, sigma: np.ndarray, total: float, n: int) -> 
     W, sigma = found.W[:, order], sigma[order]
     (p, k), model.n_samples_ = W.shape, n
     model.n_iter_, model.converged_, model.a_ = found.iterations, found.converged, np.asarray(found.a)[order]
+    model.tau_, model.negentropy_, model.dependent_pairs_ = found.tau, None, None
+    if found.negentropy is not None and found.pairs is not None:
+        model.negentropy_ = found.negentropy[order]
+        model.dependent_pairs_ = np.sort(np.argsort(order)[found.pairs], axis=1)
     model.n_components_ = k
     model.components_ = np.ascontiguousarray((W * signed(W)).T)
     model.sigma_, model.explained_variance_ = sigma, sigma**2

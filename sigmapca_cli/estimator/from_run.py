@@ -47,15 +47,16 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
     solver = config.get("solver", {}).get("name", "stochastic")
     setting = config.get("nonlinearity", {})
     a = run.evaluation.get("a", setting.get("a", config.get("a", 4.0)))
-    estimator.set_params(
-        n_components=k,
-        solver={"stochastic": "sgd"}.get(solver, solver),
-        a=a if isinstance(a, int | float) else "auto",
-        nonlinearity=str(setting.get("name", "scaled_tanh")),
-        derivative=str(setting.get("derivative", "true")).lower(),
-        whiten=True,
-        lam=float(run.evaluation.get("lam", estimator.lam)),
-    )
+    own: dict[str, Any] = {}
+    if solver == "independence":
+        own["tau"] = config["solver"].get("tau", "auto")
+    elif solver == "moments":
+        own["lam"] = float(run.evaluation.get("lam", 0.1))
+    else:
+        own["a"] = a if isinstance(a, int | float) else "auto"
+        own["nonlinearity"] = str(setting.get("name", "scaled_tanh"))
+        own["derivative"] = str(setting.get("derivative", "true")).lower()
+    estimator.set_params(n_components=k, solver={"stochastic": "sgd"}.get(solver, solver), whiten=True, **own)
     estimator.components_, estimator.sigma_ = np.ascontiguousarray(W.T), sigma
     estimator.mean_ = np.zeros(p) if mean is None else mean
     estimator.n_components_, estimator.n_features_in_ = k, p
@@ -66,7 +67,13 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
     estimator.explained_variance_ratio_ = sigma**2 / total if total else np.zeros(k)
     estimator.singular_values_ = sigma * np.sqrt(estimator.n_samples_)
     estimator.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / (p - k) if p > k else 0.0
-    estimator.a_ = np.full(k, np.inf) if solver == "moments" else np.broadcast_to(_numbers(a), (k,)).copy()
+    estimator.a_ = np.full(k, np.inf) if "a" not in own else np.broadcast_to(_numbers(a), (k,)).copy()
+    estimator.tau_, estimator.negentropy_, estimator.dependent_pairs_ = None, None, None
+    if solver == "independence":
+        estimator.tau_ = float(run.evaluation["tau"])
+        estimator.negentropy_ = np.asarray(run.evaluation["independence_negentropy"], float)
+        pairs = np.asarray(run.evaluation.get("dependent_pairs", ()), np.int64)
+        estimator.dependent_pairs_ = pairs.reshape(-1, 2)
     estimator.n_iter_ = int(run.evaluation.get("iterations", run.evaluation.get("steps", 0)) or 0)
     estimator.converged_ = bool(run.attrs.get("converged", True))
     return estimator

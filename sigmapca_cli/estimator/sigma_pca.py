@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
 from sigmapca_cli.data.moments.implicit import WIDE
-from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
+from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream, fit_weighted
 from sigmapca_cli.estimator.gaussian import GaussianModel
-from sigmapca_cli.estimator.solvers import SOLVERS, seed_of
-from sigmapca_cli.estimator.streaming import Stream, repeated
+from sigmapca_cli.estimator.projection import SPARSE, Projection
+from sigmapca_cli.estimator.settings import settings_of
+from sigmapca_cli.estimator.solvers import seed_of
+from sigmapca_cli.estimator.streaming import Stream, checked_weights, repeated
+from sigmapca_cli.estimator.weighted import WeightedRows
 from sigmapca_cli.system.errors import InputError
 
-if TYPE_CHECKING:
-    from sigmapca_cli.evaluation.identifiability import Certificate
 
-SPARSE = ["csr", "csc", "coo"]
-
-
-class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel, BaseEstimator):
-    """Find orthonormal components by variance and independence: nonlinear PCA with σ.
+class SigmaPCA(Projection, GaussianModel, BaseEstimator):
+    """Find orthonormal components by variance and independence: σ-PCA.
 
     Parameters
     ----------
     n_components : int, float, {"all", "mdl", "mle"} or None
         How many; None or "all" for all that have variance; a share of the variance between 0 and 1, as in
         scikit-learn's PCA; "mdl" or "mle" for a criterion (docs/data.md).
-    solver : {"newton", "moments", "sgd"}
-        Newton steps, exact and deterministic; the maximum of a function of variances and fourth cumulants, as exact and
-        deterministic, without an a; or stochastic training, as the command line does it.
-    lam : float
-        Weight of the cumulants for "moments", above 0.
-    a : float or "auto"
-        Scale of the nonlinearity h(z) = a·tanh(z/a), above 0: small for light tails, large for heavy ones. "auto"
-        chooses it for each component ("moments" has no a).
-    nonlinearity : str
-        Name of h, as in the group `nonlinearity` of the command line; "newton" has a score for most.
-    derivative : {"true", "one"}
-        Whether h′ is itself or 1 in the gradient.
+    solver : {"independence", "newton", "moments", "sgd"} or None
+        "independence": the rotation of the principal axes whose components have the smallest total correlation.
+        "newton": a stationary point of the paper's nonlinear PCA, by Newton steps. "moments": the maximum of a function
+        of variances and fourth cumulants. All three are exact and deterministic. "sgd": stochastic training of
+        nonlinear PCA, as the command line does it. None: the one that has the parameters given, else "independence".
+    tau : float or "auto"
+        Weight of the negentropies for "independence", ≥ 0: 1 for independent components, 0 for linear PCA. "auto" takes
+        1 if the components are independent as far as the rows tell, or if halves of the rows agree better there,
+        else .1.
+    lam : float, optional
+        Weight of the cumulants for "moments", above 0; 0.1 unless given.
+    a : float or "auto", optional
+        Scale of the nonlinearity h(z) = a·tanh(z/a) of "newton" and "sgd", above 0: small for light tails, large for
+        heavy ones. "auto", unless given, chooses it for each component.
+    nonlinearity : str, optional
+        Name of h, as in the group `nonlinearity` of the command line, "scaled_tanh" unless given; "newton" has a score
+        for most.
+    derivative : {"true", "one"}, optional
+        Whether h′ is itself or 1 in the gradient; "true" unless given.
     whiten : bool
         Whether `transform` divides each component by its standard deviation.
     max_iter : int
-        Iterations of "newton" and "moments", or epochs of "sgd" (at least one).
+        Iterations, or epochs of "sgd" (at least one).
     tol : float
-        Converged: the largest relative residual for "newton", the largest angle still to go, in radians, for "moments"
+        Converged: the largest relative residual for "newton", else the largest angle still to go, in radians
         (docs/solver.md). "sgd" has a bound of its own, an angle (docs/convergence.md).
     random_state : int, RandomState or None
         Seed of "sgd", and of the sample that `partial_fit` keeps: a number, a RandomState to draw one from, or None for
@@ -78,14 +83,21 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
     n_iter_ : int
         Iterations, or epochs of "sgd".
     a_ : ndarray of shape (k,)
-        The a of each component; inf for "moments".
+        The a of each component; inf for "independence" and "moments", which have none.
+    tau_ : float
+        The τ of the answer; None for other solvers than "independence".
+    dependent_pairs_ : ndarray of int, of shape (m, 2)
+        Pairs of components that are not independent, beyond chance; None for other solvers.
+    negentropy_ : ndarray of shape (k,)
+        Negentropy of each component as "independence" measures it, in nats; None for other solvers.
     converged_ : bool
         Whether the solver converged; False also warns.
 
     Notes
     -----
-    The gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖² is followed to where it vanishes, W (p, k) orthonormal, Σ the standard
-    deviations of xW. Σ and the decoder are held constant in the gradient, so the value itself is not what is
+    "independence" minimises Σ log σ_i − τΣJ(z_i) over rotations of the principal axes, σ_i the standard deviations of
+    the components, J the negentropy of z = y/σ. "newton" and "sgd" follow the gradient of E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖² to
+    where it vanishes, W (p, k) orthonormal. Σ and the decoder are held constant in that gradient, so the value is not
     minimised (paper, the nonlinear PCA model). Data are centred, not scaled: put StandardScaler before it if wanted.
 
     References
@@ -98,11 +110,12 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         self,
         n_components: int | float | str | None = None,
         *,
-        solver: str = "newton",
-        lam: float = 0.1,
-        a: float | str = "auto",
-        nonlinearity: str = "scaled_tanh",
-        derivative: str = "true",
+        solver: str | None = None,
+        tau: float | str = "auto",
+        lam: float | None = None,
+        a: float | str | None = None,
+        nonlinearity: str | None = None,
+        derivative: str | None = None,
         whiten: bool = False,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -110,6 +123,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
     ) -> None:
         self.n_components = n_components
         self.solver = solver
+        self.tau = tau
         self.lam = lam
         self.a = a
         self.nonlinearity = nonlinearity
@@ -129,7 +143,8 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         y : None
             Ignored; scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
-            How often each row counts: whole numbers, or equal weights.
+            How much each row counts, ≥ 0: any numbers for "independence", for which only their ratios matter. Other
+            solvers count rows: whole numbers, or equal weights.
 
         Returns
         -------
@@ -146,10 +161,14 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=SPARSE)
-        self._check_solver()
+        settings = settings_of(self)
         self._stream, self._streamed = None, False
         if sample_weight is not None:
-            X = repeated(X.tocsr() if issparse(X) else X, sample_weight)
+            X = X.tocsr() if issparse(X) else X
+            if settings.solver == "independence" and not (issparse(X) and X.shape[1] > WIDE):
+                fit_weighted(self, WeightedRows(X.astype(np.float64), checked_weights(X, sample_weight)))
+                return self
+            X = repeated(X, sample_weight)
         try:
             rows = Rows.of(X)
         except InputError as error:
@@ -169,7 +188,7 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         y : None
             Ignored; scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
-            As for `fit`.
+            How often each row counts: whole numbers, or equal weights.
 
         Returns
         -------
@@ -191,13 +210,13 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         first = not hasattr(self, "components_")
         if not first and getattr(self, "_stream", None) is None:
             raise ValueError(
-                "partial_fit: nothing is kept of the rows so far (a run, sparse or very wide rows, or a pickled fit): "
-                "begin with partial_fit of sklearn.base.clone(model)"
+                "partial_fit: nothing is kept of the rows so far (a run, sparse, weighted or very wide rows, or a "
+                "pickled fit): begin with partial_fit of sklearn.base.clone(model)"
             )
         X = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
         )
-        self._check_solver()
+        settings_of(self)
         if X.shape[1] > WIDE:
             raise ValueError(
                 f"partial_fit keeps moments of at most {WIDE} features: use fit for {X.shape[1]}"
@@ -211,10 +230,6 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
         fit_stream(self, stream, None if first else self.components_.T)
         self._stream, self._streamed = stream, True
         return self
-
-    def _check_solver(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}: choose from {', '.join(SOLVERS)}")
 
     @classmethod
     def from_run(cls, run: Any) -> SigmaPCA:
@@ -241,93 +256,6 @@ class SigmaPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianModel,
 
         filled: SigmaPCA = from_run(cls(), run if hasattr(run, "filters") else StoredRun.open(resolve(run)))
         return filled
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the components of the rows of X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Rows in the units of the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=SPARSE)
-        Y = self._components(X)
-        return (Y / self._divisor()).astype(X.dtype)
-
-    def inverse_transform(self, Y: Any) -> np.ndarray:
-        """Return the rows that components stand for.
-
-        Parameters
-        ----------
-        Y : array-like of shape (n, k)
-            Components, as `transform` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            The orthogonal projections of the original rows on the components.
-
-        Raises
-        ------
-        ValueError
-            If Y does not have k columns.
-        """
-        check_is_fitted(self)
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
-            raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
-        X = (Y * self._divisor()) @ self._decoder() + self.mean_
-        return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
-
-    def certificate(self, X: Any, level: float = 0.05) -> Certificate:
-        """Return which components the data identify.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            The training rows.
-        level : float
-            Error rate at which an arbitrary pair may be called identified.
-
-        Returns
-        -------
-        evaluation.identifiability.Certificate
-            Curvature, angle and verdict of every pair; `evaluation.words.explain` puts it in sentences.
-        """
-        from sigmapca_cli.evaluation.identifiability import certify
-
-        check_is_fitted(self)
-        Y = self._components(X if issparse(X) else np.asarray(X, dtype=np.float64))
-        if self.solver == "moments":
-            from sigmapca_cli.evaluation.fourth import certify_fourth
-
-            return certify_fourth(Y, self.lam, level)
-        return certify(Y, self.nonlinearity, self.derivative, self.a_, level)
-
-    def _components(self, X: Any) -> np.ndarray:
-        """Return (X − mean)·W in float64; sparse rows are not filled."""
-        if issparse(X):
-            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
-        return np.asarray((X.astype(np.float64) - self.mean_) @ self.components_.T)
-
-    def _divisor(self) -> np.ndarray | float:
-        return np.where(self.sigma_ > 0, self.sigma_, 1.0) if self.whiten else 1.0
-
-    def _decoder(self) -> np.ndarray:
-        W = self.components_
-        if np.allclose(W @ W.T, np.eye(len(W)), rtol=0, atol=1e-9):
-            return W
-        return np.asarray(np.linalg.pinv(W.T))  # of a run whose filters are orthonormal only nearly
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: of a fit no rows, of partial fits their sample too, so that they go on."""

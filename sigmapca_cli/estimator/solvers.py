@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.estimator.settings import Settings
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.system.errors import InputError
 
 
 @dataclass
 class Found:
-    """Orthonormal filters W (p, k) and how they were found: iterations, and a (k,) of each component."""
+    """Orthonormal filters W (p, k) and how they were found: iterations, and a (k,) of each component.
+
+    Of solver="independence" also τ, the negentropies (k,), and the pairs (m, 2) of components that are not independent.
+    """
 
     W: np.ndarray
     iterations: int
     converged: bool
     a: np.ndarray
+    tau: float | None = None
+    negentropy: np.ndarray | None = None
+    pairs: np.ndarray | None = None
 
 
 def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
@@ -30,48 +37,77 @@ def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
     return nearest_orthonormal(P.T @ W)
 
 
-def newton(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+    """Return W = P R of the smallest total correlation, R from a rotation (k, k) or R = I; rows may have weights.
+
+    Rows have no order here, as in all of scikit-learn.
+    """
+    from sigmapca_cli.solvers.independence.fit import answered
+
+    k = P.shape[1]
+    asked: dict[str, Any] = {
+        "start": start,
+        "tol": settings.tol,
+        "max_iter": settings.max_iter,
+        "threads": None,
+    }
+    asked["weights"] = getattr(rows, "weights", None)
+    answer = answered(np.ascontiguousarray(rows @ P), settings.tau, False, asked)
+    found = answer.result
+    pairs = answer.test.pairs() if k > 1 else []
+    return Found(
+        P @ found.R,
+        found.iterations,
+        found.converged,
+        np.full(k, np.inf),
+        found.tau,
+        found.negentropy,
+        np.array(pairs, dtype=np.int64).reshape(-1, 2),
+    )
+
+
+def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.newton.solve import solve
 
     if P.shape[1] == 1:
         # One axis has nothing to turn against: it is the principal one, whatever a.
-        return Found(P, 1, True, np.array([one_a(model, rows @ P)]))
+        return Found(P, 1, True, np.array([one_a(settings, rows @ P)]))
     result = solve(
         rows @ P,
-        a=model.a,
-        nonlinearity=model.nonlinearity,
-        derivative=model.derivative,
+        a=settings.a,
+        nonlinearity=settings.nonlinearity,
+        derivative=settings.derivative,
         start=start,
-        tol=model.tol,
-        max_iter=model.max_iter,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
     )
     return Found(P @ result.R, result.iterations, result.converged, result.a)
 
 
-def moments(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+def moments(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W = P R at the maximum of F over rotations R, by a climb from a rotation (k, k) or from R = I."""
     from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 
     a = np.full(P.shape[1], np.inf)
     if P.shape[1] == 1:
         return Found(P, 1, True, a)
-    result = maximise(rows @ P, model.lam, start=start, tol=model.tol, max_iter=model.max_iter)
+    result = maximise(rows @ P, settings.lam, start=start, tol=settings.tol, max_iter=settings.max_iter)
     return Found(P @ result.R, result.iterations, result.converged, a)
 
 
-def one_a(model: Any, y: np.ndarray) -> float:
+def one_a(settings: Settings, y: np.ndarray) -> float:
     """Return the a of a single component: the one given, or by the sign of its kurtosis."""
     from sigmapca_cli.evaluation.metrics import kurtosis
 
-    if model.a == "auto":
+    if settings.a == "auto":
         return 3.0 if kurtosis(y)[0] > 0 else 0.8
-    if isinstance(model.a, str) or not model.a > 0:
-        raise InputError(f"a={model.a!r}: must be a positive number, or auto")
-    return float(model.a)
+    if isinstance(settings.a, str) or not settings.a > 0:
+        raise InputError(f"a={settings.a!r}: must be a positive number, or auto")
+    return float(settings.a)
 
 
-def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
+def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.runner import plan, stochastic
@@ -82,14 +118,14 @@ def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found
 
     n, k = len(rows), P.shape[1]
     cfg = Config(
-        a=model.a,
+        a=settings.a,
         k=k,
-        seed=seed_of(model.random_state),
-        epochs=model.max_iter,
+        seed=seed_of(settings.random_state),
+        epochs=settings.max_iter,
         batch_size=min(128, n),
         rescale=True,
         device="cpu",
-        nonlinearity=NonlinearityConfig(model.nonlinearity, model.a, derivative=model.derivative),
+        nonlinearity=NonlinearityConfig(settings.nonlinearity, settings.a, derivative=settings.derivative),
     )
     source = rows.source
     source.in_memory = False  # somebody else's process is not to be forked
@@ -101,10 +137,10 @@ def sgd(model: Any, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found
         loop.train([trainer])
         converged = stochastic.convergence_of(trainer).converged(cfg.tol)
     learned = trainer.state.get("a")
-    a = np.full(k, float(model.a)) if learned is None else as_numpy(learned).astype(np.float64)
+    a = np.full(k, float(settings.a)) if learned is None else as_numpy(learned).astype(np.float64)
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.
     W = nearest_orthonormal(as_numpy(trainer.state["W"]).astype(np.float64))
-    return Found(W, model.max_iter, converged, a)
+    return Found(W, settings.max_iter, converged, a)
 
 
 @contextlib.contextmanager
@@ -129,4 +165,4 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-SOLVERS = {"newton": newton, "moments": moments, "sgd": sgd}
+SOLVERS = {"independence": independence, "newton": newton, "moments": moments, "sgd": sgd}

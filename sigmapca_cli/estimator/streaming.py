@@ -55,12 +55,8 @@ class Stream:
         return MomentSource(self.moments, None, Standardisation("none"))
 
 
-def repeated(X: Any, sample_weight: Any) -> Any:
-    """Return the rows, dense or CSR, each as often as its weight says; one of weight 0 is left out.
-
-    The solvers take means over rows, so a whole weight is a number of equal rows. Weights count up to a common factor.
-    Raise ValueError for others, for weights that are negative, not finite, or all 0, and for too many rows.
-    """
+def checked_weights(X: Any, sample_weight: Any) -> Array:
+    """Return one weight for each row of X, float64. Raise ValueError for negative, infinite or no positive ones."""
     weights = np.asarray(sample_weight, np.float64)
     if weights.ndim == 0:
         weights = np.full(X.shape[0], float(weights))
@@ -70,10 +66,22 @@ def repeated(X: Any, sample_weight: Any) -> Any:
         )
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError("sample_weight: give finite weights that are not negative, and not all zero")
+    return weights
+
+
+def repeated(X: Any, sample_weight: Any) -> Any:
+    """Return the rows, dense or CSR, each as often as its weight says; one of weight 0 is left out.
+
+    The solvers take means over rows, so a whole weight is a number of equal rows. Weights count up to a common factor.
+    Raise ValueError for others, for weights that are negative, not finite, or all 0, and for too many rows.
+    """
+    weights = checked_weights(X, sample_weight)
     counts = weights / weights[weights > 0].min()
     if not (np.rint(counts) == counts).all():
         if not (np.rint(weights) == weights).all():
-            raise ValueError("sample_weight: give whole numbers, or equal weights: a solver counts rows")
+            raise ValueError(
+                "sample_weight: give whole numbers, or equal weights, or fit with solver='independence'"
+            )
         counts = weights / (np.gcd.reduce(weights.astype(np.int64)) if weights.max() < 2**53 else 1)
     if counts.sum() * X.shape[1] > max(LARGEST, X.shape[0] * X.shape[1]):
         raise ValueError(f"sample_weight: {counts.sum():.3g} rows after repetition are too many")

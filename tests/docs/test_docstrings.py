@@ -18,6 +18,7 @@ CLASSES = (
     "sigmapca_cli.nn.ica.LinearICA",
     "sigmapca_cli.nn.patches.PatchSigmaPCA",
     "sigmapca_cli.estimator.gaussian.GaussianModel",
+    "sigmapca_cli.estimator.projection.Projection",
     "sigmapca_cli.sklearn.SigmaPCA",
     "sigmapca_cli.storage.read.StoredRun",
     "sigmapca_cli.evaluation.stability.Stability",
@@ -137,7 +138,7 @@ def test_public_docstrings_follow_numpydoc():
 def test_all_that_is_meant_is_found():
     names = public_names()
     for name in (
-        "sklearn.SigmaPCA.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters",
+        "estimator.projection.Projection.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters",
             "solution.export.solution_arrays",
         "solvers.newton.solve.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
         "evaluation.evaluate_solution",

@@ -132,7 +132,7 @@ def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]
     else:
         result = solve(Y, tau, **settings)
     with on_threads(settings["threads"]):
-        return Answer(result, dependence(Rows.of(Y), result.R, ordered=ordered))
+        return Answer(result, dependence(Rows.of(Y, settings.get("weights")), result.R, ordered=ordered))
 
 
 def facts(answer: Answer) -> Facts:

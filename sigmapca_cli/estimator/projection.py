@@ -1,0 +1,120 @@
+"""What a fitted `SigmaPCA` does with rows: components, their inverse, the certificate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sigmapca_cli.estimator.settings import settings_of
+
+if TYPE_CHECKING:
+    from sigmapca_cli.evaluation.identifiability import Certificate
+
+SPARSE = ["csr", "csc", "coo"]
+
+
+class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Methods of a fitted estimator that apply its components to rows."""
+
+    components_: np.ndarray
+    mean_: np.ndarray
+    sigma_: np.ndarray
+    a_: np.ndarray
+    tau_: float | None
+    whiten: bool
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Rows in the units of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=SPARSE)
+        Y = self._components(X)
+        return (Y / self._divisor()).astype(X.dtype)
+
+    def inverse_transform(self, Y: Any) -> np.ndarray:
+        """Return the rows that components stand for.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, k)
+            Components, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            The orthogonal projections of the original rows on the components.
+
+        Raises
+        ------
+        ValueError
+            If Y does not have k columns.
+        """
+        check_is_fitted(self)
+        Y = np.asarray(Y)
+        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
+            raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
+        X = (Y * self._divisor()) @ self._decoder() + self.mean_
+        return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
+
+    def certificate(self, X: Any, level: float = 0.05) -> Certificate:
+        """Return which components the data identify.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            The training rows.
+        level : float
+            Error rate at which an arbitrary pair may be called identified.
+
+        Returns
+        -------
+        evaluation.identifiability.Certificate
+            Curvature, angle and verdict of every pair; `evaluation.words.explain` puts it in sentences.
+        """
+        check_is_fitted(self)
+        Y = self._components(X if issparse(X) else np.asarray(X, dtype=np.float64))
+        settings = settings_of(self)
+        if settings.solver == "independence" and self.tau_ is not None:
+            from sigmapca_cli.evaluation.independence import certify_independence
+
+            return certify_independence(Y, self.tau_, level)
+        if settings.solver == "moments":
+            from sigmapca_cli.evaluation.fourth import certify_fourth
+
+            return certify_fourth(Y, settings.lam, level)
+        from sigmapca_cli.evaluation.identifiability import certify
+
+        return certify(Y, settings.nonlinearity, settings.derivative, self.a_, level)
+
+    def _components(self, X: Any) -> np.ndarray:
+        """Return (X − mean)·W in float64; sparse rows are not filled."""
+        if issparse(X):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return np.asarray((X.astype(np.float64) - self.mean_) @ self.components_.T)
+
+    def _divisor(self) -> np.ndarray | float:
+        return np.where(self.sigma_ > 0, self.sigma_, 1.0) if self.whiten else 1.0
+
+    def _decoder(self) -> np.ndarray:
+        W = self.components_
+        if np.allclose(W @ W.T, np.eye(len(W)), rtol=0, atol=1e-9):
+            return W
+        return np.asarray(np.linalg.pinv(W.T))  # of a run whose filters are orthonormal only nearly
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)

@@ -1,0 +1,137 @@
+"""The default solver of the estimator: the smallest total correlation, which solver it is, any weights."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import sigmapca_cli as sp
+from sigmapca_cli.evaluation.metrics import mcc
+from sigmapca_cli.sklearn import SigmaPCA
+
+
+def planted(n=3000, p=8, seed=0):
+    """Laplace and uniform sources in two groups of equal variance."""
+    g = np.random.default_rng(seed)
+    s = np.c_[g.laplace(size=(n, 2)) / np.sqrt(2), g.uniform(-1, 1, (n, 2)) * np.sqrt(3)] * [3, 1.5, 3, 1.5]
+    E = np.linalg.qr(g.standard_normal((p, 4)))[0]
+    return s @ E.T + 0.02 * g.standard_normal((n, p)) + 5, E
+
+
+X, E = planted()
+# Two components of one common scale: uncorrelated, and dependent.
+SCALES = np.exp(np.random.default_rng(5).standard_normal(len(X)))[:, None]
+DEPENDENT = np.c_[SCALES * np.random.default_rng(6).standard_normal((len(X), 2)), X[:, :1]] * [3, 2, 1]
+
+
+def test_it_is_the_default_and_says_what_it_found():
+    found = SigmaPCA(4).fit(X)
+    assert mcc(found.components_.T, E) > 0.995 and found.converged_
+    assert found.tau_ == 1 and found.dependent_pairs_.shape == (0, 2)
+    assert (found.negentropy_ > 0.01).all() and np.isinf(found.a_).all()
+    for copy in (
+        clone(found).fit(X),
+        pickle.loads(pickle.dumps(found)),
+        SigmaPCA(4, solver="independence").fit(X),
+    ):
+        np.testing.assert_array_equal(copy.components_, found.components_)
+        assert copy.tau_ == 1
+    assert found.certificate(X).identified.all() and found.certificate(X).tau == 1
+
+
+def test_dependent_components_take_a_small_tau_and_are_named():
+    found = SigmaPCA().fit(DEPENDENT)
+    assert found.tau_ < 1 and [0, 1] in found.dependent_pairs_.tolist()
+    assert SigmaPCA(tau=0.5).fit(DEPENDENT).tau_ == 0.5
+    linear = SigmaPCA(tau=0).fit(DEPENDENT)
+    np.testing.assert_allclose(np.cov(linear.transform(DEPENDENT).T), np.diag(linear.sigma_**2), atol=0.1)
+
+
+CHOSEN = {
+    "newton": [{"a": 4.0}, {"a": "auto"}, {"nonlinearity": "scaled_tanh"}, {"derivative": "true"}],
+    "moments": [{"lam": 0.2}],
+    "independence": [{}, {"tau": 0.3}],
+}
+
+
+@pytest.mark.parametrize("solver", CHOSEN)
+def test_what_is_given_chooses_the_solver(solver):
+    for given in CHOSEN[solver]:
+        found, named = SigmaPCA(3, **given).fit(X), SigmaPCA(3, solver=solver, **given).fit(X)
+        np.testing.assert_array_equal(found.components_, named.components_)
+        assert (found.tau_ is None) == (found.negentropy_ is None) == (solver != "independence")
+
+
+def test_another_solver_leaves_nothing_of_the_one_before():
+    found = SigmaPCA(4).fit(X).set_params(solver="newton").fit(X)
+    assert found.tau_ is found.dependent_pairs_ is found.negentropy_ is None and np.isfinite(found.a_).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"a": 4.0, "lam": 0.1},
+        {"a": 4.0, "tau": 0.5},
+        {"solver": "independence", "a": 4.0},
+        {"solver": "newton", "lam": 0.1},
+        {"solver": "moments", "tau": 1},
+        {"solver": "moments", "nonlinearity": "tanh"},
+        {"tau": -1},
+        {"tau": "full"},
+        {"tau": np.inf},
+    ],
+    ids=str,
+)
+def test_settings_that_contradict_each_other_are_refused_in_one_line(settings):
+    with pytest.raises(ValueError) as problem:
+        SigmaPCA(2, **settings).fit(X)
+    assert "\n" not in str(problem.value) and any(f"{name}=" in str(problem.value) for name in settings)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_weights_are_any_numbers(form):
+    weights = np.random.default_rng(1).integers(0, 4, len(X))
+    whole = SigmaPCA(4).fit(form(X), sample_weight=weights)
+    for factor in (1 / weights.sum(), 0.1, 3e8):
+        found = SigmaPCA(4).fit(form(X), sample_weight=weights * factor)
+        for name in ("components_", "sigma_", "mean_", "negentropy_", "explained_variance_ratio_"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(whole, name), rtol=0, atol=1e-12, err_msg=name
+            )
+    repeated = SigmaPCA(4).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(whole.components_, repeated.components_, atol=1e-5)
+    np.testing.assert_allclose(whole.sigma_, repeated.sigma_, rtol=1e-6)
+    odd = SigmaPCA(4).fit(form(X), sample_weight=np.random.default_rng(2).exponential(size=len(X)))
+    assert mcc(odd.components_.T, E) > 0.99
+    one = SigmaPCA(2).fit(form(X), sample_weight=np.r_[3e8, np.ones(len(X) - 1)])
+    np.testing.assert_allclose(one.mean_, X[0], atol=1e-3)
+    for bad in (-weights, np.full(len(X), np.nan), np.ones(3), np.zeros(len(X))):
+        with pytest.raises(ValueError, match="sample_weight"):
+            SigmaPCA(4).fit(form(X), sample_weight=bad)
+
+
+def test_weights_of_many_features():
+    g = np.random.default_rng(0)
+    wide = g.laplace(size=(80, 2)) @ g.standard_normal((2, 2500)) + 0.01 * g.standard_normal((80, 2500))
+    weights = g.integers(1, 4, 80)
+    found, peer = (
+        SigmaPCA(2).fit(wide, sample_weight=weights * 0.3),
+        SigmaPCA(2).fit(np.repeat(wide, weights, axis=0)),
+    )
+    np.testing.assert_allclose(np.abs((found.components_ * peer.components_).sum(1)), 1, atol=1e-6)
+    np.testing.assert_allclose(found.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [X, DEPENDENT], ids=["independent", "dependent"])
+def test_a_run_of_it_is_an_estimator(tmp_path, rows):
+    run = sp.train(rows, k=3, solver="independence", outputs=tmp_path)
+    found, peer = SigmaPCA.from_run(run), SigmaPCA(3, whiten=True, tol=1e-6, max_iter=300).fit(rows)
+    assert found.get_params()["solver"] == "independence" and found.tau_ == peer.tau_
+    np.testing.assert_allclose(found.transform(rows), run.transform(rows), atol=1e-9)
+    np.testing.assert_allclose(found.components_, peer.components_, atol=1e-5)
+    np.testing.assert_allclose(found.negentropy_, peer.negentropy_, atol=1e-6)
+    assert found.dependent_pairs_.tolist() == peer.dependent_pairs_.tolist()
+    assert found.certificate(rows).tau == found.tau_
+    assert clone(found).fit(rows).tau_ == found.tau_
