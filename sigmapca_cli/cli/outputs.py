@@ -62,16 +62,24 @@ def claim(
         if output.exists() and not force:
             raise InputError(f"{output}: exists; give another name, or --force to replace it")
         if not output.parent.is_dir():
-            raise InputError(f"{output}: its folder is missing: mkdir -p {shlex.quote(str(output.parent))}")
+            raise without_folder(output, output.parent)
+
+
+def without_folder(place: Path, folder: Path) -> Exception:
+    """Return the error of a place whose folder is missing: with the command that makes it, if one can."""
+    from sigmapca_cli.system.errors import InputError
+
+    if (file := next((above for above in (folder, *folder.parents) if above.is_file()), None)) is not None:
+        return InputError(f"{place}: {file} is a file, not a folder: give another place")
+    return InputError(f"{place}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
 
 
 def drawings(folder: Path, names: Iterable[str]) -> list[Path]:
     """Return the files of figures in a folder, which is made if the one above it is there."""
     from sigmapca_cli.figures.save import make_folder, targets
-    from sigmapca_cli.system.errors import InputError
 
     if not folder.parent.is_dir():
-        raise InputError(f"{folder}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
+        raise without_folder(folder, folder)
     make_folder(folder)
     return [file for name in names for file in targets(folder / name)]
 

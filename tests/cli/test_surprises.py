@@ -77,7 +77,9 @@ def test_figures_need_a_folder(sigmapca, small, tmp_path):
     (tmp_path / "file").touch()
     for place in ("file", "file/inside"):
         result = sigmapca("plot", "-o", place)
-        assert result.returncode == 2 and len(result.stderr.splitlines()) == 1 and place in result.stderr
+        assert (
+            result.returncode == 2 and len(result.stderr.splitlines()) == 1 and "mkdir" not in result.stderr
+        )
 
 
 def test_a_damaged_run_costs_only_itself(sigmapca, small, tmp_path):
