@@ -33,7 +33,7 @@ def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Cert
         rows, axes = Rows.of(values), np.eye(k)
         found = errors(rows, axes, tau, ordered=ordered)
         spread_bound, shape_bound = bounds(rows, ordered=ordered)
-        curvature = unpack(Curvature(Contrast(rows, tau).at(axes), rows.subset(ROWS)).diagonal, k)
+        above = np.triu(unpack(Curvature(Contrast(rows, tau).at(axes), rows.subset(ROWS)).diagonal, k))
         dependent = dependence(rows, axes, ordered=ordered).pairs() if k > 1 else []
     by_variance = found.spread / spread_bound
     shape = (
@@ -43,7 +43,7 @@ def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Cert
     verdict = np.where(found.identified, IDENTIFIED, ARBITRARY)
     fourth = np.mean(np.square(np.square(values - values.mean(0))), axis=0)
     return Certificate(
-        curvature=off(np.abs(curvature)),
+        curvature=off(above + above.T),
         error=off(np.full((k, k), np.nan)),
         score=off(score),
         shape=off(shape),

@@ -64,9 +64,9 @@ SOLVERS = {
         solved.refusal_of_newton,
         solved.solve_newton,
     ),
-    Way.MOMENTS: Solver((*SOLVER, "solver.lam"), solved.refusal_of_moments, solved.solve_moments),
+    Way.MOMENTS: Solver((*SOLVER, "solver.lam"), solved.refusal_without_a, solved.solve_moments),
     Way.INDEPENDENCE: Solver(
-        (*SOLVER, "solver.tau", "solver.lam"), solved.refusal_of_independence, solved.solve_independence
+        (*SOLVER, "solver.tau", "solver.lam"), solved.refusal_without_a, solved.solve_independence
     ),
 }
 """Every way but training by steps; to add a solver is to add its word to `ways.Way` and its row here."""

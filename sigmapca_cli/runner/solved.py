@@ -98,16 +98,6 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     )
 
 
-def refusal_of_moments(cfg: Config) -> str | None:
-    """Return why the solver of fourth moments cannot take a resolved configuration, or None if it can."""
-    return refusal_without_a(cfg)
-
-
-def refusal_of_independence(cfg: Config) -> str | None:
-    """Return why solver=independence cannot take a resolved configuration, or None if it can."""
-    return refusal_without_a(cfg)
-
-
 def refusal_without_a(cfg: Config) -> str | None:
     """Return why a solver whose function has no nonlinearity cannot take a resolved configuration, or None."""
     solver = cfg.solver.name

@@ -11,7 +11,7 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig
-from sigmapca_cli.runner.solved import refusal_of_moments, solve_moments, solve_newton
+from sigmapca_cli.runner.solved import refusal_without_a, solve_moments, solve_newton
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.settings.schema import Config, SolverConfig
 from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
@@ -129,4 +129,4 @@ def test_what_it_does_not_know_is_refused(change, words):
     cfg = configured()
     for key, value in change.items():
         setattr(cfg, key, value)
-    assert words in (refusal_of_moments(cfg) or "")
+    assert words in (refusal_without_a(cfg) or "")

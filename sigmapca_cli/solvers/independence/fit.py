@@ -119,7 +119,7 @@ def independence_fit(
         spread = errors(Rows.of(Y), result.R, result.tau, ordered=ordered)
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
-    return solution, facts(answer)
+    return solution, facts(answer, solution.order)
 
 
 def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]) -> Answer:
@@ -135,8 +135,11 @@ def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]
         return Answer(result, dependence(Rows.of(Y, settings.get("weights")), result.R, ordered=ordered))
 
 
-def facts(answer: Answer) -> Facts:
-    """Return the facts that a run stores; relative_gradient is the largest angle of the next Newton step, radians."""
+def facts(answer: Answer, order: Array) -> Facts:
+    """Return the facts that a run stores; relative_gradient is the largest angle of the next Newton step, radians.
+
+    order (k,): which column of the answer became which component; it numbers the dependent pairs.
+    """
     result = answer.result
     found: Facts = {
         "converged": result.converged,
@@ -148,6 +151,7 @@ def facts(answer: Answer) -> Facts:
         "minima_cosine": result.nearest,
     }
     if len(result.sigma) > 1:
-        found["dependent_pairs"] = np.array(answer.test.pairs(), dtype=np.int64).reshape(-1, 2)
+        pairs = np.array(answer.test.pairs(), dtype=np.int64).reshape(-1, 2)
+        found["dependent_pairs"] = np.sort(np.argsort(order)[pairs], axis=1)
         found["tested_rows"] = answer.test.rows
     return found

@@ -86,3 +86,14 @@ def test_what_it_cannot_take_is_refused(settings, tmp_path):
     X, _ = mixed(two_valued(100))
     with pytest.raises(sp.InputError):
         sp.train(X, k=4, solver="independence", outputs=tmp_path, **settings)
+
+
+def test_dependent_pairs_have_the_numbers_of_the_components(tmp_path):
+    """Of linear ICA the components are ordered again at the end."""
+    random = np.random.default_rng(0)
+    s = random.laplace(size=(6000, 4)) * [1, 5, 2, 9]
+    s[:, [0, 2]] *= np.exp(random.standard_normal((6000, 1)))  # only these two have one size
+    X = s @ np.linalg.qr(random.standard_normal((4, 4)))[0].T
+    run = sp.train(X, k=4, model="lica", solver="independence", outputs=tmp_path)
+    matched = np.abs(np.corrcoef(run.transform(X).T, s.T)[:4, 4:]).argmax(axis=1)
+    assert [{int(matched[i]) for i in pair} for pair in run.evaluation["dependent_pairs"]] == [{0, 2}]
