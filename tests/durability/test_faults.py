@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(smal
     assert StoredRun.open(folder).status in ("failed", "interrupted")
     ballast[0].unlink()
     going_on = job_in(folder, *LONG)
-    going_on.cfg.steps = meta["step"] + 100
+    going_on = replace(going_on, cfg=replace(going_on.cfg, steps=meta["step"] + 100))
     assert outcome(going_on) == "done"
     assert StoredRun.open(folder).metrics["step"][-1] == meta["step"] + 100
     assert np.array_equal(StoredRun.open(folder).metrics["step"], np.arange(1, meta["step"] + 101))

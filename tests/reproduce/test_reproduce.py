@@ -282,7 +282,7 @@ def test_one_that_fails_leaves_the_others(tmp_path, monkeypatch):
     monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path))
     setting = Setting("paper", extra=SHORT)
     work = [plan(task) for task in tasks(POINTS, setting) if task.key in ("a1", "a2", "a4")]
-    work[1].job.cfg.lr = 1e300
+    work[1] = replace(work[1], job=replace(work[1].job, cfg=replace(work[1].job.cfg, lr=1e300)))
     outcomes = perform(work)
     assert ["diverged" in o.problem for o in outcomes] == [False, True, False]
     assert [bool(o.folder) for o in outcomes] == [True, False, True]

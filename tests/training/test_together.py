@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -229,7 +230,7 @@ def test_runs_at_different_steps_join_where_they_meet():
     ahead.hooks.finished = lambda run: (
         run.step == 30
     )  # stands in for a run that was saved later than the other
-    ahead.cfg.log_every = 30
+    ahead.cfg = replace(ahead.cfg, log_every=30)
     loop.train([ahead])
     assert ahead.step == 30
     ahead.done, ahead.hooks.finished = False, lambda run: False
