@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.reproduce.work import composed
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.schedule import rate_factor
@@ -78,14 +78,14 @@ def aligned(
     """|cos| of column i with source i after training, (seeds, k)."""
     x, E = planted()
     cfg = composed(("data=planted", f"optimizer={optimizer}", *METHODS[method])).cfg
-    built = build(cfg)
+    built = make_method(cfg)
     generator = torch.Generator().manual_seed(100 + first)
     starts = torch.randn(seeds + first, P, K, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     W0 = torch.linalg.qr(starts)[0][first:]
     C = x.T @ x / len(x)
     state = built.init_state(W0, ((C @ W0) * W0).sum(-2).sqrt(), generator)
     parameters = {name: state[name] for name in built.parameters}
-    stepper = optimizers.build(cfg.optimizer)
+    stepper = optimizers.make_optimizer(cfg.optimizer)
     slots = optimizers.zero_state(type(stepper).__name__.lower(), parameters)
     rate = RATES.get(method, RATE)
     for step in range(steps):

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.config import (
     ConstraintConfig,
     ModelConfig,
@@ -32,7 +32,7 @@ N, BATCH, LR = 20_000, 128, 0.05
 
 def method(a: float, derivative: str):
     """The main loss with this a, σ exact on every batch."""
-    return build(
+    return make_method(
         SimpleNamespace(
             model=ModelConfig(),
             nonlinearity=NonlinearityConfig(a=a, derivative=derivative),

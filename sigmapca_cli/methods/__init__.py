@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sigmapca_cli.methods.method import Method, build
+    from sigmapca_cli.methods.method import Method, make_method
     from sigmapca_cli.methods.notation import sg
     from sigmapca_cli.methods.solution import Solution, finalise
 
 _WHERE = {
     "Method": "method",
-    "build": "method",
+    "make_method": "method",
     "Solution": "solution",
     "finalise": "solution",
     "sg": "notation",
@@ -27,4 +27,4 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
 
 
-__all__ = ["Method", "Solution", "build", "finalise", "sg"]
+__all__ = ["Method", "Solution", "finalise", "make_method", "sg"]

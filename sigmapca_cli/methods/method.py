@@ -245,7 +245,7 @@ class Method(Pieces):
         return finalise(values["W"], C, V, each=each, rank=rank)
 
 
-def build(cfg: Config) -> Any:
+def make_method(cfg: Config) -> Any:
     """The method of a whole configuration (cfg.model, .nonlinearity, .sigma, .constraint, .ordering,
     .regularisers).
 

@@ -150,9 +150,9 @@ def method_of(cfg: Config) -> TrainedMethod | None:
         return None
     if fast_path_applies(cfg) and is_on_cpu(cfg):
         return NumpyMain.build(cfg)
-    from sigmapca_cli.methods.method import build
+    from sigmapca_cli.methods.method import make_method
 
-    made: TrainedMethod = build(cfg)
+    made: TrainedMethod = make_method(cfg)
     return made
 
 

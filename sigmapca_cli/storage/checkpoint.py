@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.storage import format as fmt
-from sigmapca_cli.storage.files import build, read_whole
+from sigmapca_cli.storage.files import file_image, read_whole
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import Budget, attributes, damaged, self_contained
@@ -49,7 +49,7 @@ def save(
         for name, value in arrays.items():
             group.create_dataset(name, data=value)
 
-    replace_file(Path(path), *build(fill))
+    replace_file(Path(path), *file_image(fill))
 
 
 def load(

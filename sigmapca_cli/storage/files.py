@@ -40,7 +40,7 @@ TRAILER = len(MARK) + 64
 OPEN_FLAGS = slice(20, 24)  # where version 0 of HDF5's superblock notes an open writer
 
 
-def build(fill: Callable[[h5py.File], str | None]) -> list[bytes]:
+def file_image(fill: Callable[[h5py.File], str | None]) -> list[bytes]:
     """The pieces of an HDF5 file that `fill` writes, sealed with the note that it returns."""
     # A name of its own for each thread: HDF5 does not open one name twice, though it is no file.
     with h5py.File(f"memory {threading.get_ident()}", "w", driver="core", backing_store=False) as file:

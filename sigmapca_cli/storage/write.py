@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from sigmapca_cli.storage import format as fmt
-from sigmapca_cli.storage.files import build, edit, put
+from sigmapca_cli.storage.files import edit, file_image, put
 from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.storage.lock import FolderLock, InUse
 from sigmapca_cli.storage.metrics import MetricTable, json_line, read_metrics_jsonl
@@ -204,7 +204,7 @@ class RunWriter:
         self.flush()
         self.attrs["wall_seconds"] = self._earlier_seconds + time.monotonic() - self._started
         self.attrs["peak_memory_bytes"] = peak_memory()
-        replace_file(self.path, *build(self._fill))
+        replace_file(self.path, *file_image(self._fill))
 
     def finish(
         self,

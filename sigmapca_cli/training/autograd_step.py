@@ -41,7 +41,7 @@ class AutogradStep:
         self.runs, self.method, self.generator = len(cfgs), methods[0], generator
         self.state, self.opt_state, self.like = state, opt_state, state["W"]
         self.rates = [float(cfg.lr) for cfg in cfgs]
-        self.optimizer = optimizers.build(cfgs[0].optimizer)
+        self.optimizer = optimizers.make_optimizer(cfgs[0].optimizer)
         self.tangent = self.method.tangent_parameters if cfgs[0].optimizer.tangent else ()
         self.buffers: dict[str, Tensor] = {}
         self.vary(cfgs, methods)

@@ -102,7 +102,7 @@ def fit_rate(lr: Tensor, parameter: Tensor) -> Tensor:
     return lr.reshape(-1, *([1] * (parameter.dim() - 1)))
 
 
-def build(cfg: OptimizerConfig) -> Optimizer:
+def make_optimizer(cfg: OptimizerConfig) -> Optimizer:
     """Return the optimizer that a configuration's `optimizer` group names."""
     if cfg.name == "sgd":
         return SGD(cfg.momentum)

@@ -12,7 +12,8 @@ from scipy import sparse
 from shell import run_command
 
 import sigmapca_cli as sp
-from sigmapca_cli.data.matrix import arrays, held
+from sigmapca_cli.data.matrix import held
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowFile
 
 G = np.random.default_rng(3)
@@ -83,8 +84,7 @@ def test_the_command_makes_it_from_the_copy(tmp_path):
     "settings", [{}, {"data__half": "odd"}, {"data__columns": [4, 0, 2]}, {"data__transpose": True}]
 )
 def test_large_rows_are_known_by_some_of_them_as_a_large_file_is(settings, monkeypatch):
-    for module in (arrays, held):
-        monkeypatch.setattr(module, "MEMORY_LIMIT", 10_000)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 10_000)
     rows = X[:60] if "data__transpose" in settings else X
     run = sp.train(rows, k=2, steps=30, **settings)
     same(run, sp.train(copy_of(run), k=2, steps=30, overrides=["data.recognise=false"], **settings))

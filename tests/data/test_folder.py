@@ -8,7 +8,7 @@ from PIL import Image
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.images import folder
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -40,8 +40,8 @@ def test_images_of_different_sizes(tmp_path, monkeypatch, stride, padding):
     pictures = [save(tmp_path / f"{i}.png", h, w, 3) for i, (h, w) in enumerate([(9, 14), (70, 85), (5, 40)])]
     X = naive(pictures, 5, stride, 2 if padding == "same" else 0)
     expected = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0) + 0.01)
-    for limit in (folder.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(folder, "MEMORY_LIMIT", limit)
+    for limit in (row_file.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
         source = images(tmp_path, stride=stride, padding=padding, epsilon=0.01)
         index = RNG.permutation(len(X))[:300]
         assert source.n == len(X)

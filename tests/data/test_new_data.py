@@ -12,7 +12,6 @@ from sigmapca_cli.data import build
 from sigmapca_cli.data.cleaning import repair
 from sigmapca_cli.data.cleaning.imputation import by_ppca
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.matrix import arrays, concatenated
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.solution.new_rows import new_source
 from sigmapca_cli.system.errors import InputError
@@ -43,8 +42,7 @@ def run_on(source, **data):
 def place(request, monkeypatch):
     """The same in memory and streamed from disk."""
     if request.param == "disk":
-        monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
-        monkeypatch.setattr(concatenated, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
         monkeypatch.setattr(repair, "BLOCK", 21)
     return request.param
 
@@ -272,7 +270,7 @@ def test_ppca_of_odd_tables(tmp_path):
 
 
 def test_ppca_of_data_on_disk_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     np.save(tmp_path / "a.npy", HOLES)
     with pytest.raises(InputError, match=r"holds them in memory; use mean or drop"):
         source_of(tmp_path / "a.npy", missing="ppca")

@@ -12,7 +12,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from scipy.optimize import linear_sum_assignment
 
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.settings import schema
 from sigmapca_cli.settings.conf_files import hydra_base
 from sigmapca_cli.training import optimizers
@@ -67,13 +67,13 @@ def start(p, k, seed):
 
 def fit(cfg, x, k, steps, lr, batch=None, seed=0, W0=None, schedule="cosine"):
     """A minimal loop: returns the state, the Solution and the losses."""
-    method = build(cfg)
+    method = make_method(cfg)
     generator = torch.Generator().manual_seed(seed)
     C = x.T @ x / len(x)
     W0 = start(x.shape[1], k, seed) if W0 is None else W0
     state = method.init_state(W0, (W0.T @ C @ W0).diagonal().sqrt(), generator)
     parameters = {name: state[name] for name in method.parameters}
-    optimizer = optimizers.build(cfg.optimizer)
+    optimizer = optimizers.make_optimizer(cfg.optimizer)
     slots, losses = optimizers.zero_state(cfg.optimizer.name, parameters), []
     for step in range(steps):
         if step % 200 == 0:

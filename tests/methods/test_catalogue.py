@@ -6,7 +6,7 @@ import torch
 from mechanisms import METHODS, every
 from methods_helpers import CONF, composed, fit, matched, planted, rows_of, start
 
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.methods.registry import OBJECTIVES
 from sigmapca_cli.training import optimizers
@@ -24,7 +24,7 @@ def test_catalogue_and_configuration_name_the_same_methods():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_method_builds_under_its_own_name(name):
     cfg = composed(name)
-    method = build(cfg)
+    method = make_method(cfg)
     assert (method.name, method.kind) == (name, "direct" if name in DIRECT else "trained")
     assert CATALOGUE[name].equation and CATALOGUE[name].source and CATALOGUE[name].identifies
 
@@ -52,7 +52,7 @@ def steps_of(method, W, x, count=3):
 @pytest.mark.parametrize("name", every(TRAINED, METHODS))
 def test_leading_dimensions_equal_separate_runs(name):
     x = planted(P, K, 2, "laplace", 40)[0]
-    method = build(composed(name))
+    method = make_method(composed(name))
     W = torch.stack([start(P, K, seed) for seed in (1, 2, 3)])
     # One V for all: a rotation is drawn from the generator for every run of a sweep.
     together, separate = state_of(method, W, x.T @ x / 40)[0], []
@@ -72,7 +72,7 @@ def test_leading_dimensions_equal_separate_runs(name):
 @pytest.mark.parametrize("name", every(TRAINED, METHODS))
 def test_same_seed_same_bits(name):
     x = planted(P, K, 2, "laplace", 30)[0]
-    method = build(composed(name))
+    method = make_method(composed(name))
     first, second = (steps_of(method, start(P, K, 1), x)[2] for _ in range(2))
     assert all(torch.equal(first[n], second[n]) for n in first)
 
@@ -80,7 +80,7 @@ def test_same_seed_same_bits(name):
 @pytest.mark.parametrize("name", TRAINED)
 def test_every_parameter_gets_a_gradient_and_the_state_stays_finite(name):
     x = planted(P, K, 2, "laplace", 200)[0]
-    method = build(composed(name))
+    method = make_method(composed(name))
     loss, gradients, state = steps_of(method, start(P, K, 1), x)
     assert set(gradients) == set(method.parameters)
     assert all(gradients[n].shape == state[n].shape and gradients[n].abs().max() > 0 for n in gradients)
@@ -92,7 +92,7 @@ def test_every_parameter_gets_a_gradient_and_the_state_stays_finite(name):
 def test_the_solution_is_ordered_signed_and_of_unit_variance(name):
     x = planted(P, K, 2, "laplace", 300)[0]
     C = x.T @ x / len(x)
-    method = build(composed(name))
+    method = make_method(composed(name))
     state = steps_of(method, start(P, K, 5), x)[2]
     # A moving average of three steps is far from the data's σ, which the encoder uses.
     state["sigma"].copy_(((C @ state["W"]) * state["W"]).sum(-2).sqrt())
@@ -302,7 +302,7 @@ def test_automatic_a_is_reported_in_the_order_of_the_components():
 
 def test_automatic_a_of_two_layers_follows_the_components_of_the_second():
     s, E = planted(2, 2, 2, "mixed", 4000, noise=0.0)
-    method = build(composed("lica", "a=auto", "model.second=main"))
+    method = make_method(composed("lica", "a=auto", "model.second=main"))
     state, _ = state_of(method, torch.from_numpy(E), torch.eye(2, dtype=torch.float64))
     state["V"].copy_(torch.eye(2).flip(0))
     for _ in range(300):
@@ -358,7 +358,7 @@ def test_rica_norm_is_one_minus_a_quarter_of_beta():
 def test_the_moving_average_weighs_the_past_and_starts_at_one():
     """Variance 9 after a start at 1, momentum 0.99: 1.08 (biased variance), ε inside the root."""
     x = torch.tensor([[-3.0], [3.0]], dtype=torch.float64)
-    method = build(composed("nlpca", "sigma.start=one", "sigma.relative=false"))
+    method = make_method(composed("nlpca", "sigma.start=one", "sigma.relative=false"))
     state, _ = state_of(
         method, torch.ones(1, 1, dtype=torch.float64), torch.full((1, 1), 9.0, dtype=torch.float64)
     )
@@ -369,7 +369,7 @@ def test_the_moving_average_weighs_the_past_and_starts_at_one():
 
 def test_sigma_data_is_exact_and_refreshed_at_an_epoch():
     x = planted(P, K, 2, "uniform", 500)[0]
-    method, W = build(composed("nlpca", "sigma=data")), start(P, K, 3)
+    method, W = make_method(composed("nlpca", "sigma=data")), start(P, K, 3)
     state, _ = state_of(method, W, x.T @ x / len(x))
     torch.testing.assert_close(state["sigma"], (x @ W).square().mean(0).sqrt())
     state["W"].mul_(2)
@@ -378,7 +378,7 @@ def test_sigma_data_is_exact_and_refreshed_at_an_epoch():
 
 
 def test_trained_sigma_stays_positive_under_steps_that_would_cross_zero():
-    method = build(composed("nlpca_trainable"))
+    method = make_method(composed("nlpca_trainable"))
     state, _ = state_of(method, start(P, K, 1), torch.eye(P, dtype=torch.float64))
     state["sigma"].sub_(5)
     method.constrain(state)
@@ -390,7 +390,7 @@ def test_trained_sigma_grows_and_an_l2_term_bounds_it(groups):
     x, _, W0 = groups["laplace"]
 
     def slope(scale, *overrides):
-        method = build(composed("nlpca_trainable", *overrides))
+        method = make_method(composed("nlpca_trainable", *overrides))
         state, _ = state_of(method, W0, x.T @ x / len(x))
         state["sigma"].fill_(scale)
         return method.gradient(state, x)[1]["sigma"]
@@ -403,7 +403,7 @@ def test_trained_sigma_grows_and_an_l2_term_bounds_it(groups):
 def test_weight_norm_trains_the_direction_only():
     """The gradient of ŵ = w/‖w‖ is orthogonal to w, and equals autograd through the division."""
     x = planted(P, K, 2, "laplace", 100)[0]
-    method = build(composed("nlpca", "constraint=weight_norm", "sigma=unit", "sigma.start=one"))
+    method = make_method(composed("nlpca", "constraint=weight_norm", "sigma=unit", "sigma.start=one"))
     W = 1.7 * start(P, K, 2)
     state, _ = state_of(method, W, x.T @ x / len(x))
     grad = method.gradient(state, x)[1]["W"]

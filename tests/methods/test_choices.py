@@ -7,7 +7,7 @@ from methods_helpers import composed, fit, planted, rows_of, start
 
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.direct import ALGORITHMS
 from sigmapca_cli.reproduce import work
 from sigmapca_cli.runner.plan import method_of
@@ -29,13 +29,13 @@ def test_the_mean_follows_the_batches_and_is_what_is_subtracted():
     """Two steps by hand: μ ← 0.99μ + 0.01x̄ from zero, then the gradient about μ."""
     x = planted(P, K, 2, "laplace", 60)[0] + torch.arange(P, dtype=torch.float64)
     W, C = start(P, K, 1), torch.eye(P, dtype=torch.float64)
-    method = build(composed("nlpca", "model.mean=ema", "sigma=data"))
+    method = make_method(composed("nlpca", "model.mean=ema", "sigma=data"))
     state = state_of(method, W, C)
     method.gradient(state, x[:30])
     found = method.gradient(state, x[30:])[1]["W"]
     mean = 0.99 * 0.01 * x[:30].mean(0) + 0.01 * x[30:].mean(0)
     torch.testing.assert_close(state["mean"], mean)
-    plain = build(composed("nlpca", "model.centring=data", "sigma=data"))
+    plain = make_method(composed("nlpca", "model.centring=data", "sigma=data"))
     torch.testing.assert_close(found, plain.gradient(state_of(plain, W, C), x[30:] - mean)[1]["W"])
 
 
@@ -91,7 +91,7 @@ def test_rows_that_nobody_centres_are_not_separated(off_centre):
 
 def test_swept_columns_are_frozen_one_after_the_other_and_the_next_is_always_kept():
     x = planted(P, K, 1, "laplace", 400)[0]
-    method = build(composed("nested_dropout", "ordering.sweep=5", "optimizer=adam"))
+    method = make_method(composed("nested_dropout", "ordering.sweep=5", "optimizer=adam"))
     run = fit(composed("nested_dropout", "ordering.sweep=5"), x, K, 12, 0.01, batch=50, seed=1)
     later = fit(
         composed("nested_dropout", "ordering.sweep=5"), x, K, 14, 0.01, batch=50, seed=1, schedule="constant"
@@ -171,7 +171,7 @@ def test_ica_is_ordered_by_what_is_asked_for(name, order, expected, mixture):
     s, x = mixture
     source = MemorySource("array", x.astype(np.float32), Standardisation("none"))
     cfg = composed(name, f"model.order={order}", "k=3")
-    solution = build(cfg).fit(cfg, source)
+    solution = make_method(cfg).fit(cfg, source)
     similarity = np.abs(np.corrcoef(x @ solution.encoder, s, rowvar=False)[:3, 3:])
     assert similarity.argmax(1).tolist() == expected and similarity.max(1).min() > 0.95
     largest = np.abs(solution.W).argmax(0)
@@ -187,7 +187,7 @@ def test_two_layers_are_ordered_by_the_mixing(mixture):
     C = x.T @ x / len(x)
     found = {}
     for order in ("filters", "mixing"):
-        method = build(composed("lica_two_step", "a=4", f"model.order={order}"))
+        method = make_method(composed("lica_two_step", "a=4", f"model.order={order}"))
         state = state_of(method, torch.linalg.eigh(C)[1].flip(-1)[:, :3], C)
         z = x @ method.projection(state)
         U, _, Vh = torch.linalg.svd(z.T @ torch.tensor(s))
@@ -227,7 +227,7 @@ REFUSED = [
 @pytest.mark.parametrize("model, overrides, why", REFUSED, ids=str)
 def test_a_choice_without_sense_is_refused_in_one_line(model, overrides, why):
     with pytest.raises(InputError, match=why) as refusal:
-        build(composed(model, *overrides))
+        make_method(composed(model, *overrides))
     assert "\n" not in str(refusal.value)
 
 
@@ -240,7 +240,7 @@ def test_options_of_the_decoder_differ_and_are_updates():
             cfg = composed(
                 "nlpca", f"model.objective={objective}", f"nonlinearity.derivative={derivative}", "sigma=data"
             )
-            method = build(cfg)
+            method = make_method(cfg)
             loss, found = method.gradient(state_of(method, W, C), x)
             assert torch.isnan(loss) and not method.has_loss
             gradients.append(found["W"])

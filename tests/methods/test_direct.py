@@ -10,7 +10,7 @@ from methods_helpers import composed, matched, planted
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 
 from sigmapca_cli.data.moments.covariance import axes_of
-from sigmapca_cli.methods import build
+from sigmapca_cli.methods import make_method
 from sigmapca_cli.system.errors import InputError
 
 P, K = 10, 4
@@ -50,7 +50,7 @@ def data():
 
 def fitted(name, x, *overrides, k=K):
     cfg = composed(name, f"k={k}", *overrides)
-    return build(cfg).fit(cfg, Rows(x))
+    return make_method(cfg).fit(cfg, Rows(x))
 
 
 def test_pca_equals_scikit_learn(data):
@@ -145,7 +145,7 @@ def test_picard_that_is_missing_names_the_extra(monkeypatch):
     cfg = composed("picard")
     monkeypatch.setitem(sys.modules, "picard", None)  # what Python keeps for a module that cannot be imported
     with pytest.raises(InputError, match=r"pip install python-picard"):
-        build(cfg)
+        make_method(cfg)
 
 
 def test_rows_fewer_than_features_work():

@@ -6,7 +6,7 @@ import torch
 from methods_helpers import composed
 from methods_references import Reference, finite_difference, triangle
 
-from sigmapca_cli.methods import build, composition, nonlinearities, objectives, regularisers, updates
+from sigmapca_cli.methods import composition, make_method, nonlinearities, objectives, regularisers, updates
 from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
 from sigmapca_cli.methods.notation import batch_mean
@@ -101,7 +101,7 @@ def test_the_second_option_of_the_second_form_is_the_loss_with_unit_norm(batch):
 def test_weights_from_the_variances_are_held_and_relative_to_the_largest(batch):
     x, W, *_ = batch
     cfg = composed("weighted_variance", "model.weights=variances", "constraint=none", "sigma=batch")
-    method = build(cfg)
+    method = make_method(cfg)
     state = method.init_state(torch.tensor(W), torch.ones(K, dtype=torch.float64))
     x = x - x.mean(0)
     variance = ((x @ W) ** 2).mean(0)
@@ -149,7 +149,7 @@ def test_the_mean_that_carries_gradient_is_the_one_asked_for(flows, batch):
         )
 
     cfg = composed("nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch")
-    method = build(cfg)
+    method = make_method(cfg)
     state = method.init_state(torch.tensor(W), torch.tensor(sigma))
     state["W"].copy_(torch.tensor(W))
     sigma = method.root(torch.tensor((x @ W).var(0))).numpy()
@@ -167,7 +167,7 @@ def test_the_two_gradients_of_the_added_mean_agree_where_filters_are_orthonormal
         cfg = composed(
             "nlpca", "a=2", "model.centring=noncentred", f"model.mean_gradient={flows}", "sigma=batch"
         )
-        method = build(cfg)
+        method = make_method(cfg)
         state = method.init_state(W, torch.ones(3, dtype=W.dtype))
         state["W"].copy_(W)
         return method.gradient(state, x)[1]["W"]

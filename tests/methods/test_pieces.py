@@ -5,7 +5,7 @@ import pytest
 import torch
 from methods_helpers import composed, planted, start
 
-from sigmapca_cli.methods import automatic, build, constraints
+from sigmapca_cli.methods import automatic, constraints, make_method
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, OrderingConfig, SigmaConfig
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.solution import finalise
@@ -150,7 +150,7 @@ REFUSED = [
 @pytest.mark.parametrize(("model", "overrides", "why"), REFUSED)
 def test_a_combination_without_sense_is_refused_in_one_line(model, overrides, why):
     with pytest.raises(InputError) as caught:
-        build(composed(model, *overrides))
+        make_method(composed(model, *overrides))
     assert why in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -170,7 +170,7 @@ SWAPS = [
 
 @pytest.mark.parametrize(("model", "overrides"), SWAPS)
 def test_every_piece_can_be_swapped(model, overrides):
-    method = build(composed(model, *overrides))
+    method = make_method(composed(model, *overrides))
     x = planted(6, 3, 1, "laplace", 50)[0]
     state = method.init_state(start(6, 3, 1), torch.ones(3, dtype=torch.float64))
     method.begin_epoch(state, x.T @ x / 50)
@@ -179,7 +179,10 @@ def test_every_piece_can_be_swapped(model, overrides):
 
 
 def test_a_list_of_regularisers_has_weight_one():
-    assert build(composed("nlpca", "regularisers=[symmetric,l1]")).terms == {"symmetric": 1.0, "l1": 1.0}
+    assert make_method(composed("nlpca", "regularisers=[symmetric,l1]")).terms == {
+        "symmetric": 1.0,
+        "l1": 1.0,
+    }
 
 
 def test_regularisers_of_a_model_are_replaced_not_merged():
@@ -188,9 +191,9 @@ def test_regularisers_of_a_model_are_replaced_not_merged():
         "regularisers={l1: 2}": {"l1": 2.0},
         "regularisers=l1": {"l1": 1.0},
     }
-    assert build(composed("bigradient")).terms == {"symmetric": 125.0}
+    assert make_method(composed("bigradient")).terms == {"symmetric": 125.0}
     for override, expected in given.items():
-        assert build(composed("bigradient", override)).terms == expected
+        assert make_method(composed("bigradient", override)).terms == expected
 
 
 @pytest.mark.parametrize(

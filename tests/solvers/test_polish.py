@@ -61,7 +61,7 @@ def trained(source, W):
     """The filters after stochastic training from W with tangent gradients and a small rate."""
     cfg = Config(a=4.0, k=W.shape[1], lr=1e-3, steps=800, batch_size=512)
     cfg.nonlinearity = NonlinearityConfig("scaled_tanh", 4.0)
-    trainer = stochastic.make_trainer(cfg, methods.build(cfg), source, torch.device("cpu"))
+    trainer = stochastic.make_trainer(cfg, methods.make_method(cfg), source, torch.device("cpu"))
     trainer.state["W"].copy_(torch.from_numpy(W))
     loop.train([trainer])
     return trainer.state["W"].double().numpy()

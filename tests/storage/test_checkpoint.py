@@ -9,7 +9,7 @@ import pytest
 
 from sigmapca_cli.storage import checkpoint
 from sigmapca_cli.storage import format as fmt
-from sigmapca_cli.storage.files import build, replace_file
+from sigmapca_cli.storage.files import file_image, replace_file
 from sigmapca_cli.system.errors import InputError
 
 
@@ -71,7 +71,7 @@ def test_truncated_and_other_files_are_refused(tmp_path: Path) -> None:
             checkpoint.load(path)
     with pytest.raises(InputError, match="no such file"):
         checkpoint.load(tmp_path / "none.h5")
-    replace_file(path, *build(lambda file: file.attrs.update(format=fmt.FORMAT)))
+    replace_file(path, *file_image(lambda file: file.attrs.update(format=fmt.FORMAT)))
     with pytest.raises(InputError, match="not a checkpoint"):
         checkpoint.load(path)
 

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
-from sigmapca_cli.methods import build, constraints
+from sigmapca_cli.methods import constraints, make_method
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fields import effective_gradient
@@ -29,7 +29,7 @@ def measured(*overrides, scale=1.0, norm=1.0, W=None, V=None):
     random = np.random.default_rng(0)
     x = scale * random.laplace(size=(4000, 8)) * 3 * 0.8 ** np.arange(8)
     source = MemorySource("rows", x, Standardisation("none"))
-    method = build(OmegaConf.to_object(composed(*overrides)))
+    method = make_method(OmegaConf.to_object(composed(*overrides)))
     W = torch.from_numpy(np.linalg.qr(random.normal(size=(8, 4)))[0] if W is None else W)
     state = method.init_state(W * norm, torch.ones(4), torch.Generator().manual_seed(0))
     method.begin_epoch(state, source.covariance()[1])

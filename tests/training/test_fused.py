@@ -37,7 +37,7 @@ CASES = [
 def trainer(*overrides, host=True):
     cfg = job_of(composed(*BASE, "steps=60", "log_every=5", "device=cpu", *overrides)).cfg
     source = build(cfg.data)
-    method = method_of(cfg) if host else methods.build(cfg)
+    method = method_of(cfg) if host else methods.make_method(cfg)
     made = stochastic.make_trainer(cfg, method, source, torch.device("cpu"))
     rows: list[float] = []
     made.hooks.log = lambda step, figures: rows.append(figures["loss"])

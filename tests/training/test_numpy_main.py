@@ -28,7 +28,7 @@ DATA = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", 
 @pytest.mark.parametrize("nonlinearity, sigma", itertools.product(NONLINEARITIES, SIGMAS))
 def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
     cfg = job_of(composed(*DATA, f"nonlinearity={nonlinearity}", f"sigma={sigma}", "device=cpu")).cfg
-    method = methods.build(cfg)
+    method = methods.make_method(cfg)
     assert fast_path_applies(cfg) and method.closed and method.trained == "W"
     ours = plan.method_of(cfg)
     assert isinstance(ours, NumpyMain) and ours.parameters == method.parameters == method.tangent_parameters

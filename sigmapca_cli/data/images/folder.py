@@ -20,6 +20,7 @@ from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, announced, com
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.moments.accumulate import Moments, merge
 from sigmapca_cli.data.moments.of_patches import patch_moments
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import PageLedger, scratch_array
 from sigmapca_cli.data.source import Index, Source, as_index
 from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
@@ -27,7 +28,6 @@ from sigmapca_cli.system.errors import InputError
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 # If the decoded pixels have more bytes than this, they go to a memory-mapped temporary file.
-MEMORY_LIMIT = 256 << 20
 TYPES: dict[int, type] = {BYTES: np.uint8, WORDS: np.uint16, WIDE: np.float32}
 
 
@@ -132,8 +132,8 @@ def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:
 
 
 def _buffer(size: int, dtype: np.dtype) -> NDArray:
-    """Return zeros in memory, or in a scratch file if they have more than MEMORY_LIMIT bytes."""
-    small = size * dtype.itemsize <= MEMORY_LIMIT
+    """Return zeros in memory, or in a scratch file if they have more than row_file.MEMORY_LIMIT bytes."""
+    small = size * dtype.itemsize <= row_file.MEMORY_LIMIT
     return np.zeros(size, dtype) if small else scratch_array((size,), dtype)
 
 

@@ -15,6 +15,7 @@ from sigmapca_cli.data.matrix.concatenated import files_of, stacked
 from sigmapca_cli.data.matrix.sparse import SparseSource
 from sigmapca_cli.data.moments.accumulate import Moments, streamed_moments
 from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.on_disk.row_file import PageLedger, RowFile, RowSlices
 from sigmapca_cli.data.on_disk.row_sample import RowSample
@@ -30,7 +31,6 @@ from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
 
 # Data up to this size is read into memory once, in a plain layout; larger data stays on disk.
-MEMORY_LIMIT = 256 << 20
 CONVERT_BLOCK = 32 << 20
 
 
@@ -83,7 +83,7 @@ def usable(data: Any, transpose: bool, columns: Index | None = None) -> Any:
         return data if columns is None else data[:, columns].tocsr()
     if isinstance(data, RowFile) and columns is None and not transpose:
         return data  # a table too large for memory
-    if not isinstance(data, RowFile) and data.size * data.dtype.itemsize <= MEMORY_LIMIT:
+    if not isinstance(data, RowFile) and data.size * data.dtype.itemsize <= row_file.MEMORY_LIMIT:
         whole = np.asarray(data[...])
         whole = whole.T if transpose else whole
         return plain(whole if columns is None else whole[:, columns])

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.cleaning.repair import blocks
 from sigmapca_cli.data.locate import existing
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowFile, collected
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
 
 PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")
-MEMORY_LIMIT = 256 << 20
 
 
 def files_of(path: str | Sequence[str]) -> list[Path]:
@@ -67,7 +67,7 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
     dtype = np.result_type(*(table.data.dtype for table in tables))
     starts = np.cumsum([0, *(len(table.data) for table in tables)])
     data: NDArray | RowFile
-    if rows * first.data.shape[1] * dtype.itemsize <= MEMORY_LIMIT:
+    if rows * first.data.shape[1] * dtype.itemsize <= row_file.MEMORY_LIMIT:
         data = np.concatenate([block for table in tables for _, block in blocks(table.data)]).astype(
             dtype, copy=False
         )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.data.config import DataConfig, Forecast
-from sigmapca_cli.data.matrix.arrays import MEMORY_LIMIT, check_matrix, checked, plain, table_source
+from sigmapca_cli.data.matrix.arrays import check_matrix, checked, plain, table_source
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowsInMemory
 from sigmapca_cli.data.readers.array_files import select
 from sigmapca_cli.data.readers.columns import identifying_names
@@ -86,7 +87,7 @@ def held_source(rows: Any, cfg: DataConfig, forecast: Forecast | None = None) ->
     """
     if isinstance(rows, np.ndarray):
         table = select(Table(rows), cfg, WHERE)
-        if table.data.nbytes > MEMORY_LIMIT:
+        if table.data.nbytes > row_file.MEMORY_LIMIT:
             table.data = RowsInMemory(table.data)
     else:
         table = select(Table(csr(rows.data, rows.indices, rows.indptr, rows.shape, WHERE)), cfg, WHERE)

@@ -11,18 +11,18 @@ import functools
 
 import numpy as np
 
-from sigmapca_cli.solvers.newton.score_moments import Moments
+from sigmapca_cli.solvers.newton.score_moments import ScoreMoments
 
 Array = np.ndarray
 
 
-def residual(moments: Moments, sigma: Array) -> Array:
+def residual(moments: ScoreMoments, sigma: Array) -> Array:
     """Return S_ij = (σ_j/σ_i)·Q_ij − (σ_i/σ_j)·Q_ji, (k, k): 0 where the main loss is stationary for orthonormal W."""
     A = moments.Q * (sigma / sigma[:, None])
     return A - A.T
 
 
-def curvature(moments: Moments, sigma: Array) -> tuple[Array, Array]:
+def curvature(moments: ScoreMoments, sigma: Array) -> tuple[Array, Array]:
     """Return H_ij = m_j σ_j²/σ_i² + m_i σ_i²/σ_j² − c_i − c_j and K, the sum of its absolute terms, each (k, k).
 
     H is ∂S_ij/∂θ_ij for independent components. S/K is an angle in radians, whatever the unit of x and the size
@@ -59,7 +59,7 @@ def unpack(theta: Array, k: int) -> Array:
     return full - full.T
 
 
-def jacobian(moments: Moments, sigma: Array, C: Array) -> Array:
+def jacobian(moments: ScoreMoments, sigma: Array, C: Array) -> Array:
     """Return the exact J = dS/dθ on pairs i < j, (k(k−1)/2, k(k−1)/2): σ changes with the rotation too.
 
     dA_ij = Σ_l θ_il·[N_lj/σ_i² − 2A_ij C_li/σ_i²] + Σ_l θ_jl·[E[y_i y_l φ′(z_j)]/σ_i² + (Q_ij − T_jij)·C_lj/(σ_i σ_j)].

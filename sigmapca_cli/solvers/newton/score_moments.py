@@ -18,8 +18,8 @@ SLICE = 512
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Moments of the standardised components z = Y·M of one candidate.
+class ScoreMoments:
+    """ScoreMoments of the standardised components z = Y·M of one candidate.
 
     Q (k, k): Q_ij = E[z_i φ(z_j)];  m (k,): E[z_j φ(z_j)];  c (k,): E[φ′(z_j)];
     T (k, k, k) or None: T_jil = E[φ′(z_j) z_i z_l];  error (k,) or None: standard error of m_j − c_j.
@@ -35,10 +35,10 @@ class Moments:
         """E[z_j φ(z_j)]."""
         return np.diag(self.Q)
 
-    def signed(self, signs: Array) -> Moments:
+    def signed(self, signs: Array) -> ScoreMoments:
         """Return the same moments for the score s_j·φ, s_j = ±1."""
         T = None if self.T is None else self.T * signs[:, None, None]
-        return Moments(self.Q * signs, self.c * signs, T, self.error)
+        return ScoreMoments(self.Q * signs, self.c * signs, T, self.error)
 
 
 def measure(
@@ -50,7 +50,7 @@ def measure(
     third: bool = False,
     error: bool = False,
     block: int = BLOCK,
-) -> Moments:
+) -> ScoreMoments:
     """Return the cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
     third: add T, which costs n·k³ multiplications. error: add the standard error of m_j − c_j, which assumes that
@@ -72,7 +72,7 @@ def measure(
     T = unfolded(more.pop(0)) if third else None
     gap = np.diag(Q) - c
     se = np.sqrt(np.maximum(more.pop(0) - gap**2, 0) / n) if error else None
-    return Moments(Q, c, T, se)
+    return ScoreMoments(Q, c, T, se)
 
 
 def third_moments(z: Array, dphi: Array) -> Array:

@@ -11,7 +11,7 @@ from sigmapca_cli.solvers.newton import steps
 from sigmapca_cli.solvers.newton.adapt import Adaptive
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.newton.product import Product
-from sigmapca_cli.solvers.newton.score_moments import Moments, measure
+from sigmapca_cli.solvers.newton.score_moments import ScoreMoments, measure
 from sigmapca_cli.solvers.newton.scores import Score
 from sigmapca_cli.solvers.rows.parallel import means, spaced
 from sigmapca_cli.system.row_shards import place
@@ -40,7 +40,7 @@ class Point:
     S: Array
     H: Array
     K: Array
-    moments: Moments
+    moments: ScoreMoments
 
     @property
     def absolute(self) -> float:
