@@ -14,6 +14,7 @@ from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.matrix import arrays
 from sigmapca_cli.data.moments import accumulate
+from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.system.errors import InputError, RunFailed
 
 RNG = np.random.default_rng(0)
@@ -103,7 +104,7 @@ ODD_LAYOUTS = {
 @pytest.mark.parametrize("layout", ODD_LAYOUTS)
 @pytest.mark.parametrize("limit", [1 << 20, 0])
 def test_odd_layouts_are_accepted(tmp_path, monkeypatch, layout, limit):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
     data = ODD_LAYOUTS[layout]
     np.save(tmp_path / "a.npy", data)
     (tmp_path / "a.npy").chmod(0o444)
@@ -115,8 +116,8 @@ def test_odd_layouts_are_accepted(tmp_path, monkeypatch, layout, limit):
 @pytest.mark.parametrize("name", ["a.npy", "a.h5", "chunked.h5"])
 def test_transpose_and_halves(tmp_path, name, monkeypatch):
     FORMATS[name](tmp_path / name)
-    for limit in (arrays.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
+    for limit in (row_file.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
         source = source_of(tmp_path / name, transpose=True, standardise="none")
         np.testing.assert_allclose(all_rows(source) + source.mean, X.T, atol=1e-5)
         odd = source_of(tmp_path / name, half="odd", standardise="none")
@@ -128,7 +129,7 @@ def test_transpose_and_halves(tmp_path, name, monkeypatch):
 def test_streamed_from_disk_equals_in_memory(tmp_path, name, monkeypatch):
     FORMATS[name](tmp_path / name)
     memory = source_of(tmp_path / name)
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     disk = source_of(tmp_path / name)
     index = RNG.integers(0, 40, 100)
     assert np.array_equal(memory.take(index), disk.take(index))
@@ -136,7 +137,7 @@ def test_streamed_from_disk_equals_in_memory(tmp_path, name, monkeypatch):
 
 
 def test_threads_read_the_same_rows_from_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     np.save(tmp_path / "a.npy", np.asfortranarray(X))
     source = source_of(tmp_path / "a.npy")
     batches = [RNG.integers(0, 40, 64) for _ in range(50)]
@@ -147,7 +148,7 @@ def test_threads_read_the_same_rows_from_disk(tmp_path, monkeypatch):
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     np.save(tmp_path / "a.npy", X)
     source = source_of(tmp_path / "a.npy")
     os.truncate(tmp_path / "a.npy", 300)
@@ -198,7 +199,7 @@ def test_unusable_values_are_refused_on_load(tmp_path, data, message):
 
 
 def test_nan_is_found_in_data_streamed_from_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     monkeypatch.setattr(arrays.ArraySource, "_block_size", lambda self: 8)
     np.save(tmp_path / "a.npy", with_values((17, 1, np.nan), (39, 2, np.inf), (18, 0, np.nan)))
     with pytest.raises(InputError, match=r"NaN at row 17, column 1, counted from 0 \(3 such"):
@@ -283,8 +284,8 @@ def test_the_hash_follows_content_and_options(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", X)
     np.save(tmp_path / "b.npy", X)
     np.save(tmp_path / "c.npy", with_values((21, 1, 0.0)))
-    for limit in (arrays.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
+    for limit in (row_file.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
         a, b, c = (source_of(tmp_path / f"{name}.npy").hash for name in "abc")
         assert a == b != c and a != source_of(tmp_path / "a.npy", epsilon=0.5).hash
 
@@ -316,7 +317,7 @@ def test_very_wide_rows_in_a_file_are_those_in_memory(tmp_path, monkeypatch):
     X = (np.random.default_rng(0).standard_normal((9, 50_000)) * 40 + 100).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     held = source_of(tmp_path / "x.npy")
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     read = source_of(tmp_path / "x.npy")
     slices = read._gather(slice(2, 7))
     np.testing.assert_array_equal(slices[1:3, 5:900], X[3:5, 5:900])

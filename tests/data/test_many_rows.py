@@ -258,7 +258,7 @@ def test_rows_of_an_index_are_those_of_the_matrix_whether_near_or_far(X, monkeyp
 
 
 def test_an_empty_sparse_file_has_constant_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
     path = tmp_path / "zeros.npy"
     np.lib.format.open_memmap(path, "w+", np.float32, (100_000, 4))
     source = build(DataConfig(name="array", path=str(path)))

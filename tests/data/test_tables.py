@@ -399,7 +399,7 @@ def test_an_identifier_that_counts_is_left_out_by_its_name_only(tmp_path, caplog
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("limit", [1 << 28, 0])
 def test_packed_values_and_chosen_columns_of_data_on_disk(tmp_path, monkeypatch, limit, transpose):
-    monkeypatch.setattr(arrays, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
     monkeypatch.setattr(arrays, "CONVERT_BLOCK", 100)
     raw = RNG.integers(-50, 50, (40, 3)).astype(np.int16)
     with h5py.File(tmp_path / "a.h5", "w") as file:
