@@ -16,11 +16,17 @@ from pathlib import Path
 Result = subprocess.CompletedProcess[str]
 
 SERVER = """
-import json, os, signal, sys, time, warnings
-import jinja2, matplotlib.backends.backend_pdf
-import h5py, hydra, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
-import sigmapca_cli.cli.app, sigmapca_cli.runner.shared, sigmapca_cli.runner.grouped
+import gc, json, os, signal, sys, time, warnings
+import jinja2, matplotlib.backends.backend_pdf, typer._adapters
+import h5py, h5py._hl.dims, hydra, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
+import sigmapca_cli.cli.app, sigmapca_cli.cli.job, sigmapca_cli.cli.streams, sigmapca_cli.system.messages
+import sigmapca_cli.cli.sweeps, sigmapca_cli.evaluation.agreement, sigmapca_cli.launchers.vectorized
+import sigmapca_cli.runner.run, sigmapca_cli.runner.shared, sigmapca_cli.runner.grouped
 from sigmapca_cli.cli import program
+from sigmapca_cli.composition.compose import compose_job
+
+compose_job(["data=planted", "k=3"])  # Hydra's plugins are found, and its grammar is made: half of a command's time
+gc.freeze()
 
 def run(folder, environment, arguments, out, err, before):
     os.chdir(folder)
