@@ -119,10 +119,18 @@ What they have found is pinned where it always runs: `fuzz/test_hostile.py`, `fu
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import the other files for `-m quick`."""
+    """Do not even import what `-m quick` and `-m 'not full'` would leave out as a whole, unless it is named."""
     inside = collection_path.relative_to(Path(__file__).parent).as_posix()
-    skipped = config.option.markexpr == "quick" and collection_path.suffix == ".py" and inside not in QUICK
-    return True if skipped and collection_path.name != "conftest.py" else None
+    if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
+        return None
+    if any(argument.partition("::")[0].endswith(inside) for argument in config.args):
+        return None
+    chosen = config.option.markexpr
+    return (
+        True
+        if (chosen == "quick" and inside not in QUICK) or (chosen == "not full" and inside in FULL)
+        else None
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

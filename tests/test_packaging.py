@@ -66,6 +66,7 @@ def installed(tmp_path_factory) -> Path:
     return python.parent
 
 
+@pytest.mark.full
 def test_wheel_composes_a_job_outside_the_checkout(installed, tmp_path):
     where = subprocess.run(
         [installed / "python", "-c", "import sigmapca_cli; print(sigmapca_cli.__file__)"],
@@ -86,6 +87,7 @@ def test_wheel_composes_a_job_outside_the_checkout(installed, tmp_path):
     assert "name: nlpca" in result.stdout and result.stdout.count("a: 7") == 2  # the knob reaches h
 
 
+@pytest.mark.full
 def test_editable_install_composes_the_same_job(installed, tmp_path):
     command = ["train", "model=nlpca", "--cfg", "job", "--resolve"]
     wheel = subprocess.run(

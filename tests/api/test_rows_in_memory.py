@@ -1,5 +1,6 @@
 """Rows that a program holds give the run that the command makes of their copy, and are not changed."""
 
+import itertools
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ import time
 import numpy as np
 import pandas
 import pytest
+from mechanisms import every
 from scipy import sparse
 from shell import run_command
 
@@ -54,9 +56,18 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize("settings", [{"solver": "newton"}, {"steps": 60}], ids=["newton", "steps"])
-def test_the_run_is_that_of_the_copy(kind, settings):
+WAYS = {"newton": {"solver": "newton"}, "steps": {"steps": 60}}
+ORDINARY = [
+    ("float64", "steps"),
+    ("float32, every second row", "newton"),
+    ("named", "newton"),
+    ("sparse", "newton"),
+]
+
+
+@pytest.mark.parametrize(("kind", "way"), every(itertools.product(ROWS, WAYS), ORDINARY))
+def test_the_run_is_that_of_the_copy(kind, way):
+    settings = WAYS[way]
     run = sp.train(ROWS[kind], k=2, **settings)
     assert os.path.dirname(copy_of(run)).endswith("arrays")
     same(run, sp.train(copy_of(run), k=2, overrides=["data.recognise=false"], **settings))
@@ -80,9 +91,10 @@ def test_the_command_makes_it_from_the_copy(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"data__half": "odd"}, {"data__columns": [4, 0, 2]}, {"data__transpose": True}]
-)
+READINGS = [{}, {"data__half": "odd"}, {"data__columns": [4, 0, 2]}, {"data__transpose": True}]
+
+
+@pytest.mark.parametrize("settings", every(READINGS, READINGS[2:3]))
 def test_large_rows_are_known_by_some_of_them_as_a_large_file_is(settings, monkeypatch):
     monkeypatch.setattr(row_file, "MEMORY_LIMIT", 10_000)
     rows = X[:60] if "data__transpose" in settings else X
@@ -128,6 +140,7 @@ def test_two_columns_of_one_name_go_by_position(caplog):
     np.testing.assert_array_equal(run.transform(table), run.transform(X))
 
 
+@pytest.mark.full
 def test_a_stopped_run_goes_on_from_its_copy(tmp_path):
     steps = {"k": 3, "steps": 4000, "seed": 1}
     whole = sp.train(X, **steps)

@@ -1,6 +1,7 @@
 """Completion: in bash, zsh and fish themselves, at a terminal; and what the answers are made of."""
 
 import fcntl
+import itertools
 import os
 import pty
 import select
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mechanisms import every
 
 from sigmapca_cli.cli import completion
 from sigmapca_cli.cli.app import app
@@ -80,7 +82,7 @@ class Terminal:
         os.close(self.keys)
 
 
-@pytest.fixture(params=list(SCRIPTS))
+@pytest.fixture(params=every(SCRIPTS, ["bash"]))
 def terminal(request, tmp_path):
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
@@ -195,8 +197,13 @@ def test_an_answer_loads_nothing_heavy(words, tmp_path):
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("words", [["train", "'"], ["nonsense", ""], [], ["train", "="], ["--", ""]])
-@pytest.mark.parametrize("shell", [*SCRIPTS, "tcsh"])
+ODD = [["train", "'"], ["nonsense", ""], [], ["train", "="], ["--", ""]]
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    every(itertools.product([*SCRIPTS, "tcsh"], ODD), list(zip(SCRIPTS, ODD, strict=False))),
+)
 def test_an_answer_never_fails(shell, words, tmp_path):
     environment = {**os.environ, "_SIGMAPCA_COMPLETE": shell}
     command = [sys.executable, "-m", "sigmapca_cli", *words]

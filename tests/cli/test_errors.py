@@ -1,6 +1,7 @@
 """Whatever is wrong on the command line costs one line, the right status, and never a traceback."""
 
 import pytest
+from mechanisms import every
 
 CASES = [
     (["--cfg", "zz"], "choose one of job"),
@@ -45,9 +46,20 @@ CASES = [
     (["--config-path", "/nowhere"], "--config-path"),
     (["--info", "config", "-m"], "exclude each other"),
 ]
+# One of a kind: options, sweeps, groups, keys, types, ranges, numbers beside the data, grammar, folders, removals.
+ORDINARY = [
+    case
+    for case in CASES
+    if " ".join(case[0])
+    in {
+        "--cfg zz", "-m seed=range(0)", "model=nlpcaa", "sed=3", "+optimizer.tangnt=true", "k=2.5", "lr=nan", "k=5000",
+        "a=1,2", "--if-exists maybe", "--config-dir nowhere", "nlpca", "device=cuda:7", "--resume nothing", "a=[1,2",
+        "~a", "a=${nowhere}", "hydra/launcher=joblib",
+    }
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("arguments", "expected"), CASES, ids=[" ".join(a) for a, _ in CASES])
+@pytest.mark.parametrize(("arguments", "expected"), every(CASES, ORDINARY), ids=lambda value: " ".join(value))
 def test_one_line_and_status_2(sigmapca, tmp_path, arguments, expected):
     result = sigmapca("train", *arguments)
     assert result.returncode == 2, result.stderr

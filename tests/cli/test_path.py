@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 DATA = ["data=planted", "data.n=4000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
@@ -15,12 +16,14 @@ def test_path_names_the_best_knot_and_draws(sigmapca, tmp_path):
     assert (tmp_path / "lam.png").stat().st_size > 5000 and (tmp_path / "lam.pdf").exists()
 
 
+@pytest.mark.full
 def test_path_as_json(sigmapca):
     found = json.loads(sigmapca("path", *DATA, "--json").stdout)
     assert found["linear_pca"] < 0.98 < found["knots"][6]["agreement"] <= found["span"] + 1e-6
     assert found["best"] in [knot["at"] for knot in found["knots"]]
 
 
+@pytest.mark.full
 def test_path_over_a(sigmapca):
     result = sigmapca("path", *DATA, "--along", "a")
     assert result.returncode == 0 and "best: a=" in result.stdout and "inf" in result.stdout
@@ -32,12 +35,14 @@ def test_an_unknown_path_is_refused(sigmapca):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_a_path_keeps_its_numbers_beside_the_figure(sigmapca, tmp_path):
     result = sigmapca("path", *DATA, "-o", str(tmp_path / "lam"), "--json")
     kept = json.loads((tmp_path / "lam.json").read_text())
     assert kept == json.loads(result.stdout) and kept["k"] == 4 and len(kept["knots"]) == 14
 
 
+@pytest.mark.full
 def test_gaussian_rows_support_no_value_and_k_may_be_left_to_the_data(sigmapca, tmp_path):
     np.save(tmp_path / "g.npy", np.random.default_rng(0).normal(size=(2000, 6)))
     result = sigmapca("path", "data=array", "data.path=g.npy", "--json")
@@ -64,6 +69,7 @@ def test_the_page_of_a_table_says_which_a_its_halves_agree_on(sigmapca, tmp_path
     assert facts["support"].startswith("two halves of the rows: best: a=") and " a=4 " in facts["command"]
 
 
+@pytest.mark.full
 def test_the_page_does_not_praise_an_a_where_linear_pca_agrees_as_well(sigmapca, tmp_path):
     rng = np.random.default_rng(0)
     facts = named(sigmapca, tmp_path, rng.laplace(size=(3000, 4)) * [27, 9, 3, 1])
@@ -75,6 +81,7 @@ def test_the_page_of_many_rows_names_the_command(sigmapca, tmp_path):
     assert facts["support"].startswith("sigmapca path data=array data.path=x.npy k=")
 
 
+@pytest.mark.full
 def test_wide_and_sparse_rows_have_a_page_and_a_path(sigmapca, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "wide.npy", rng.laplace(size=(80, 3000)).astype(np.float32))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mechanisms import every
 from shell import run_command
 
 WIDEST = 80
@@ -32,7 +33,7 @@ def test_the_list_of_commands_is_not_cut_off(sigmapca):
     assert "..." not in listed
 
 
-@pytest.mark.parametrize("command", ["models", "train --help", "--help"])
+@pytest.mark.parametrize("command", every(["models", "train --help", "--help"], ["models"]))
 def test_a_reader_that_leaves_early_is_no_failure(command):
     line = f"{sys.executable} -m sigmapca_cli {command} | head -1"
     result = subprocess.run(
@@ -142,7 +143,7 @@ def test_other_rows_are_measured_from_where_training_put_zero(sigmapca, small, t
     )
 
 
-@pytest.mark.parametrize("folder", ["with space", "naïve 数据", "quote'd"])
+@pytest.mark.parametrize("folder", every(["with space", "naïve 数据", "quote'd"], ["naïve 数据"]))
 def test_any_folder_will_do(sigmapca, small, tmp_path, folder):
     place = Path(tmp_path / folder)
     place.mkdir()

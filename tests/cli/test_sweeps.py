@@ -43,20 +43,20 @@ def only_sweep(folder: Path) -> Path:
 
 
 def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_path, small):
-    command = ("-m", *small[:-1], "steps=40", "seed=0,1,2", "k=4,40", "threads=1")
+    command = ("-m", *small[:-1], "steps=40", "seed=0,1", "k=4,40", "threads=1")
     words, _ = start(tmp_path, *command).communicate(timeout=240)
     sweep = only_sweep(tmp_path)
-    assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 3
+    assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 2
     # Job 1 is announced before job 2 has even begun, and named again in the table.
     assert words.index("sigmapca: job 1: ") < words.index(f"{sweep.name}/2\n")
-    assert words.count(": lower k") == 3, words
-    assert "  job 5 (seed=2 k=40): " in words and "3 finished, 3 failed" in words
+    assert words.count(": lower k") == 2, words
+    assert "  job 3 (seed=1 k=40): " in words and "2 finished, 2 failed" in words
     assert "Traceback" not in words
     before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")}
     again = start(tmp_path, *command)
     words, _ = again.communicate(timeout=240)
     assert again.returncode == 1
-    assert words.count("already finished") == 3 and "3 finished, 3 failed" in words
+    assert words.count("already finished") == 2 and "2 finished, 2 failed" in words
     assert {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")} == before
 
 
@@ -82,6 +82,7 @@ def test_a_sweep_that_is_refused_leaves_no_folder(sigmapca, tmp_path, small, arg
     assert not list(tmp_path.glob("outputs/sweeps/*"))
 
 
+@pytest.mark.full
 def test_a_plus_in_front_of_a_key_changes_nothing(sigmapca, tmp_path, small):
     command = ("train", "-m", *small[:-1], "k=1,2", "steps=20", "++outputs=elsewhere")
     assert sigmapca(*command, "++threads=1").returncode == 0
@@ -97,6 +98,7 @@ def test_hydras_own_way_to_ask_for_a_sweep(sigmapca, tmp_path, small):
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 2
 
 
+@pytest.mark.full
 def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
     command = ("-m", *small, "steps=100,16000", "threads=1", "checkpoint.every_steps=2000")
     first = start(tmp_path, *command)
@@ -136,6 +138,7 @@ def test_a_folder_is_not_taken_for_another_configuration(sigmapca, small):
     assert other.returncode == 2 and "holds a run of another configuration" in other.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [("joblib", ("hydra.launcher.n_jobs=2",)), ("ray", ("+hydra.launcher.ray.init.num_cpus=2",))],
@@ -151,6 +154,7 @@ def test_other_launchers(tmp_path, small, launcher, options):
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished", "failed"] * 2
 
 
+@pytest.mark.full
 def test_a_worker_of_joblib_that_gets_a_signal_in_the_middle_of_its_job(sigmapca, tmp_path, small):
     pytest.importorskip(
         "hydra_plugins.hydra_joblib_launcher", reason="hydra-joblib-launcher is not installed"

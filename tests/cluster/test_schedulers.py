@@ -39,6 +39,7 @@ def test_the_job_of_kubernetes_goes_by_exit_status():
     assert spec["template"]["spec"]["restartPolicy"] == "Never", "a pod failure policy asks for it"
 
 
+@pytest.mark.full
 def test_gnu_parallel_runs_its_sweep_and_repeats_nothing(tmp_path):
     if shutil.which("parallel") is None:
         pytest.skip("skipped: GNU parallel is not installed; .ci/run installs it")

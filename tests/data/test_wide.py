@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from mechanisms import every
 from wide_helpers import solved
 
 from sigmapca_cli.data.in_memory import MemorySource
@@ -126,7 +127,9 @@ HELD = [way for way in WAYS if way[0] not in ("ppca", "lica")] + [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("way",), every([(way,) for way in WAYS], [(WAYS[0],), (WAYS[3],), (WAYS[6],)]), ids=" ".join
+)
 def test_every_way_to_a_solution_equals_the_dense_one(X, wide, way):
     exact, source = source_of(X), wide(X)
     one, other = solved(exact, *way)[0], solved(source, *way)[0]
@@ -144,7 +147,9 @@ def test_every_way_to_a_solution_equals_the_dense_one(X, wide, way):
     np.testing.assert_array_equal(cut_by(exact, Y), cut_by(source, Y))
 
 
-@pytest.mark.parametrize("way", HELD, ids=" ".join)
+@pytest.mark.parametrize(
+    ("way",), every([(way,) for way in HELD], [(HELD[0],), (HELD[2],), (HELD[5],)]), ids=" ".join
+)
 def test_nothing_of_p_times_p_is_made(way):
     p = 4000
     X = made(n=40, p=p)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from composing import composed
 from forked import end_of, race, spawn
+from mechanisms import every
 from small_disks import fill
 
 from sigmapca_cli.composition.job import Job, job_of
@@ -120,6 +121,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words_and_space_lets_it_go_on(smal
     assert np.array_equal(StoredRun.open(folder).metrics["step"], np.arange(1, meta["step"] + 101))
 
 
+@pytest.mark.full
 def test_permission_lost_in_the_middle(open_folder):
     uid = 0 if os.getuid() else 65534
     folder = open_folder / "run"
@@ -282,7 +284,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(KINDS, ["steps", "newton"]))
 def test_a_folder_that_was_replaced_keeps_the_run_that_was_put_there(tmp_path, monkeypatch, good, kind):
     """`rm -rf RUN; cp -r GOOD RUN` while it trains: the run ends with one line, and GOOD stays as it is."""
     folder, finish = tmp_path / "run", write.RunWriter.finish
@@ -302,6 +304,7 @@ def test_a_folder_that_was_replaced_keeps_the_run_that_was_put_there(tmp_path, m
     }
 
 
+@pytest.mark.full
 def test_a_folder_that_is_replaced_during_training_is_left_to_the_other(tmp_path, good):
     folder = tmp_path / "run"
 

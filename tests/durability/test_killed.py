@@ -110,6 +110,7 @@ def test_killed_while_adding_an_evaluation(tmp_path: Path) -> None:
     assert killed > 3
 
 
+@pytest.mark.full
 def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     """Read as fast as possible while another process replaces the file as fast as possible."""
     (tmp_path / "run").mkdir()

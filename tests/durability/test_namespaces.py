@@ -75,6 +75,7 @@ def test_the_living_in_another_namespace_keep_their_folder_and_the_killed_do_not
         assert is_owned(tmp_path)
 
 
+@pytest.mark.full
 def test_of_many_namespaces_one_wins(tmp_path: Path) -> None:
     """All processes have number 1 there, and all of them see nobody else."""
     take = (
@@ -105,6 +106,7 @@ with FolderLock(folder):
 """
 
 
+@pytest.mark.full
 def test_who_was_stopped_for_longer_than_the_lease_writes_nothing_after(tmp_path: Path) -> None:
     """SIGSTOP at random moments of a writer that does nothing but write; woken, it must leave our files alone."""
     from sigmapca_cli.storage import checkpoint
@@ -192,6 +194,7 @@ with made_once(Path(sys.argv[1])) as ours:
 """
 
 
+@pytest.mark.full
 def test_who_makes_a_shared_file_elsewhere_is_waited_for_and_succeeded_once_killed(tmp_path: Path) -> None:
     target = tmp_path / "data.h5"
     with elsewhere(MAKE, target) as outer:

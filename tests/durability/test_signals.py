@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forked import end_of, spawn
+from mechanisms import every
 
 from sigmapca_cli.storage.checkpoint import load
 from sigmapca_cli.storage.lock import is_owned
@@ -40,10 +41,10 @@ def start(folder: Path, name: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.fixture
-def children(tmp_path):
-    """A long run for every signal; none outlives the test."""
-    started = {name: start(tmp_path, name) for name in EXPECTED}
+@pytest.fixture(params=every([5, 2], [2]))
+def children(tmp_path, request):
+    """A long run for each of so many signals; none outlives the test."""
+    started = {name: start(tmp_path, name) for name in list(EXPECTED)[: request.param]}
     yield started
     for child in started.values():
         child.kill()
@@ -122,6 +123,7 @@ def test_what_is_ignored_on_purpose_stays_ignored():
     assert end_of(spawn(ignoring)) == 0
 
 
+@pytest.mark.full
 def test_two_ctrl_c_at_once_leave_one_line(tmp_path, children):
     child = children["SIGINT"]
     lines = tmp_path / "SIGINT" / "metrics.jsonl"

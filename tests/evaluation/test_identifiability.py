@@ -78,6 +78,7 @@ def test_no_pair_of_many_gaussians_is_identified_on_axes_that_do_not_depend_on_s
     assert wrong / SETS <= 0.05 + SLACK
 
 
+@pytest.mark.full
 def test_pairs_of_many_gaussians_fitted_together_keep_the_level_each():
     identified = total = 0
     for seed in range(20):
@@ -88,6 +89,7 @@ def test_pairs_of_many_gaussians_fitted_together_keep_the_level_each():
     assert identified / total <= 0.05
 
 
+@pytest.mark.full
 def test_the_threshold_for_fitted_axes_is_needed():
     """With the threshold of a normal score, fitted axes would be trusted far too often."""
     scores = []
@@ -134,6 +136,7 @@ def test_curvature_is_its_definition():
     np.testing.assert_allclose(found.error, found.error.T)
 
 
+@pytest.mark.full
 def test_standard_errors_are_the_spread_over_data_sets():
     """Skewed and heavy-tailed components of different variance: every influence, of the mean too, takes
     part.
@@ -148,6 +151,7 @@ def test_standard_errors_are_the_spread_over_data_sets():
     assert np.mean(error) == pytest.approx(np.std(H), rel=0.12)
 
 
+@pytest.mark.full
 def test_angles_are_the_spread_of_the_newton_step_from_the_true_axes():
     turn, angle = [], []
     for seed in range(200):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import every
 
 from sigmapca_cli.evaluation.stability import stability
 from sigmapca_cli.system.errors import InputError
@@ -62,7 +63,7 @@ def test_one_run_is_refused():
         stability([np.eye(3)])
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("count", every([2, 3, 4, 5, 8], [3]))
 def test_axes_that_turn_freely_are_called_reproducible_in_5_percent_of_cases_at_most(count):
     """The null: two Gaussian components of equal variance, among eight that every run finds."""
     generator = np.random.default_rng(count)

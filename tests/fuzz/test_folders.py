@@ -17,6 +17,7 @@ import pytest
 from fuzz_corpus import checkpoint, composed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mechanisms import every
 from shell import run_command
 
 from sigmapca_cli.cli.opening import open_run
@@ -52,23 +53,26 @@ KINDS = ("link", "dangling", "link to a folder", "fifo", "socket", "second name"
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a checkpoint that is not finished, as a colleague may send one."""
-    from forked import die_at_line, end_of, spawn
+    from forked import end_of, spawn
 
+    from sigmapca_cli.runner import checkpoints
     from sigmapca_cli.runner.run import run
 
-    for lines in range(600, 6000, 200):
-        folder = tmp_path_factory.mktemp("stranger") / "run"
-        small = ("data=planted", "data.n=64", "data.p=6", "data.k=2", "data.group=1", "k=2", "threads=1")
-        job = job_of(composed(f"run_dir='{folder}'", *small, "steps=40", "checkpoint.every_steps=10"))
+    folder = tmp_path_factory.mktemp("stranger") / "run"
+    small = ("data=planted", "data.n=64", "data.p=6", "data.k=2", "data.group=1", "k=2", "threads=1")
+    job = job_of(composed(f"run_dir='{folder}'", *small, "steps=40", "checkpoint.every_steps=10"))
+    save = checkpoints.Saver.save
 
-        def work(job=job, lines=lines) -> None:
-            die_at_line(lines)
-            run(job)
+    def save_and_die(saver, trainer, **words) -> None:
+        save(saver, trainer, **words)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-        end_of(spawn(work))
-        if (folder / "checkpoint.h5").exists() and StoredRun.open(folder).resumable:
-            return folder
-    raise AssertionError("no moment found at which there is a checkpoint")
+    def work() -> None:
+        checkpoints.Saver.save = save_and_die
+        run(job)
+
+    assert end_of(spawn(work)) == -signal.SIGKILL and StoredRun.open(folder).resumable
+    return folder
 
 
 def plant(place: Path, kind: str, outside: Path) -> None:
@@ -279,25 +283,30 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 
 
+CHANGES = [
+    {"run_dir": "${oc.env:HOME}/x"},
+    {"data": {"path": "${oc.env:HOME}"}},
+    {"${oc.env:HOME}": 1},
+    {"model": {"name": "../../outside/folder"}},
+    {"model": {"name": "${oc.env:HOME}"}},
+    {"recipe": {"_target_": "os.mkdir", "path": "was-here"}},
+    BOMB,
+    "a: " + "[" * 5000,
+    "a: " + "9" * 5000,
+    "a: " + "x" * (2 << 20),
+    "a: !!python/object/apply:os.mkdir [was-here]",
+    "- a\n",
+]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"run_dir": "${oc.env:HOME}/x"},
-        {"data": {"path": "${oc.env:HOME}"}},
-        {"${oc.env:HOME}": 1},
-        {"model": {"name": "../../outside/folder"}},
-        {"model": {"name": "${oc.env:HOME}"}},
-        {"recipe": {"_target_": "os.mkdir", "path": "was-here"}},
-        BOMB,
-        "a: " + "[" * 5000,
-        "a: " + "9" * 5000,
-        "a: " + "x" * (2 << 20),
-        "a: !!python/object/apply:os.mkdir [was-here]",
-        "- a\n",
-    ],
-    ids=lambda change: str(change)[:40],
+    ("change", "command"),
+    every(
+        [(change, command) for change in CHANGES for command in ("resume", "rerun")],
+        [(CHANGES[0], "resume"), *((change, "rerun") for change in CHANGES[3:7:3]), (CHANGES[10], "resume")],
+    ),
+    ids=lambda value: str(value)[:40],
 )
-@pytest.mark.parametrize("command", ["resume", "rerun"])
 def test_a_stored_configuration_holds_values_only(tmp_path, interrupted, monkeypatch, change, command):
     import yaml
 
@@ -512,6 +521,7 @@ LINES = st.one_of(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=int(os.environ.get("SIGMAPCA_FUZZ") or 60), suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(LINES, max_size=4))
 def test_any_bytes_as_metrics_owner_and_note(tmp_path, lines):

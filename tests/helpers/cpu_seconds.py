@@ -6,6 +6,7 @@ A plugin of pytest (`-p cpu_seconds`). The sum stands at the end of every run; `
 import os
 import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,7 @@ class Costs:
     def __init__(self) -> None:
         self.files: Counter[str] = Counter()
         self.others = self.started = 0.0  # imports and collection of the workers, or of this process
+        self.counted = False  # whether this process has collected, and is no manager of workers
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -63,12 +65,15 @@ class Costs:
             session.config.workeroutput[NAME] = used()
         else:
             self.others += used()
+            self.counted = True
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         """Say the sum, and the files where that is asked for."""
         if config.getoption(NAME):
             for name, seconds in self.files.most_common():
                 terminalreporter.write_line(f"{seconds:8.1f}  {name}")
+        if not self.counted:
+            self.others += time.process_time()
         total = sum(self.files.values()) + self.others
         terminalreporter.write_line(
             f"{total:.0f} CPU seconds, {self.others:.0f} of them for imports and collection"

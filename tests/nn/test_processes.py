@@ -28,6 +28,7 @@ os._exit(0)  # threads of gloo may still wait for the other process
 """
 
 
+@pytest.mark.full
 def test_two_processes_train_what_one_trains_on_whole_batches(tmp_path):
     from layers_for_processes import batches, network, steps
 
@@ -52,6 +53,7 @@ def test_two_processes_train_what_one_trains_on_whole_batches(tmp_path):
     assert (first["below.weight"] - moved["below.weight"]).abs().max() > 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     not shutil.which("g++"), reason="skipped: torch.compile needs a C++ compiler, there is no g++"
 )

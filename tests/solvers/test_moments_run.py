@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import every
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
@@ -39,7 +40,7 @@ def configured(**solver):
     return Config(k=8, nonlinearity=NonlinearityConfig(a=4.0), solver=SolverConfig("moments", **solver))
 
 
-@pytest.mark.parametrize("kind", ["laplace", "uniform", "mixed"])
+@pytest.mark.parametrize("kind", every(["laplace", "uniform", "mixed"], ["mixed"]))
 def test_filters_of_equal_variance_are_found_and_ordered(kind):
     source = planted(kind)
     solution, facts = moments_fit(source, 8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import every
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
@@ -22,7 +23,7 @@ def matched(A, B):
     return cosine[linear_sum_assignment(-cosine)]
 
 
-@pytest.mark.parametrize("kind", ["laplace", "mixed"])
+@pytest.mark.parametrize("kind", every(["laplace", "mixed"], ["mixed"]))
 def test_filters_of_equal_variance_are_found_and_ordered(kind):
     source = planted(kind)
     solution, facts = newton_fit(source, 8, tol=1e-6)
@@ -32,7 +33,7 @@ def test_filters_of_equal_variance_are_found_and_ordered(kind):
     assert np.all(np.diff(solution.sigma) <= 0)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "mixed"])
+@pytest.mark.parametrize("kind", every(["laplace", "mixed"], ["mixed"]))
 def test_linear_ica_equals_fastica(kind):
     """Correlations of the components: the stationary points solve the same equations (log cosh, adapted
     signs)."""

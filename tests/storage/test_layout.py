@@ -61,9 +61,20 @@ def put(path: Path, name: str, value: object) -> None:
     path.write_bytes(copy.getvalue())
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a finished run."""
+    from composing import composed
+
+    from sigmapca_cli.composition.job import job_of
+    from sigmapca_cli.runner.run import run
+
+    return run(job_of(composed(f"outputs={tmp_path_factory.mktemp('outputs')}", "threads=1", *SMALL)))
+
+
 @pytest.mark.parametrize(("name", "value", "words"), WRONG, ids=lambda value: str(value)[:20])
-def test_another_kind_or_shape_is_named(train, name, value, words):
-    run = train(*SMALL)
+def test_another_kind_or_shape_is_named(whole, tmp_path, name, value, words):
+    run = StoredRun.open(shutil.copytree(whole, tmp_path / "run"))
     put(run.path, name, value)
     with pytest.raises(InputError, match=words) as refusal:
         StoredRun.open(run.folder)

@@ -283,6 +283,7 @@ def test_a_file_edited_by_another_program_stays_readable(tmp_path: Path) -> None
     assert StoredRun.open(path).evaluation["mcc"] == 1.0
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("h5dump") is None, reason="skipped: h5dump (hdf5-tools) is not installed")
 def test_command_line_tools_read_it(tmp_path: Path) -> None:
     path = write_run(tmp_path) / fmt.RUN_FILE

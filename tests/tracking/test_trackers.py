@@ -145,6 +145,7 @@ def test_weights_and_biases_goes_on_with_the_same_run(gone_on):
     np.testing.assert_allclose(list(curve.values()), gone_on.metrics["loss"])
 
 
+@pytest.mark.full
 def test_the_run_is_the_same_with_trackers_and_without(gone_on, tmp_path):
     plain = train(tmp_path)
     assert np.array_equal(plain.filters, gone_on.filters)
@@ -152,6 +153,7 @@ def test_the_run_is_the_same_with_trackers_and_without(gone_on, tmp_path):
     assert not (plain.folder / "trackers.json").exists() and "tags" not in plain.attrs
 
 
+@pytest.mark.full
 def test_stored_runs_are_logged_afterwards_and_not_twice(gone_on, tmp_path):
     from mlflow import MlflowClient
 

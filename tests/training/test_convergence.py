@@ -104,6 +104,7 @@ def test_keep_best_loss_keeps_the_epoch_with_the_lowest_mean(train):
     assert not np.array_equal(run.filters, train(*common, "epochs=5", f"seed={seed}").filters)
 
 
+@pytest.mark.full
 def test_the_loss_does_not_rank_solutions(train, tmp_path):
     # docs/findings.md quotes these two losses: the true axes have the lower one, and training leaves them.
     points = ("experiment=points-uniform", "a=2", "log_every=32", "batch_size=1000")

@@ -1,7 +1,10 @@
 """The test of the model, and τ by it: 1 for independent components, else .1 with the pairs that depend."""
 
+import itertools
+
 import numpy as np
 import pytest
+from mechanisms import every
 from sklearn.datasets import load_breast_cancer, load_digits
 from source_kinds import ALL, matched, planted, projected
 from thread_ranks import on_ranks
@@ -16,8 +19,10 @@ def pairwise(Y, **options):
     return dependence(Rows.of(Y), np.eye(Y.shape[1]), **options)
 
 
-@pytest.mark.parametrize("kind", ["t, 3 df", "exponential", "two-valued, P = .25", "Gaussian"])
-@pytest.mark.parametrize("n", [100, 1000])
+TABLES = itertools.product(["t, 3 df", "exponential", "two-valued, P = .25", "Gaussian"], [100, 1000])
+
+
+@pytest.mark.parametrize(("kind", "n"), every(TABLES, [("t, 3 df", 100)]))
 def test_independent_rows_are_called_dependent_at_the_level(kind, n):
     """200 tables of 6 components: at most a few more than the level is false."""
     wrong = sum(
@@ -72,7 +77,7 @@ def test_shares_of_the_rows_give_the_test_of_all_rows():
         assert by_group.pairs() == ordered.pairs() == [(0, 1)]
 
 
-@pytest.mark.parametrize("kind", ["laplace", "three-valued", "two-valued, P = .05"])
+@pytest.mark.parametrize("kind", every(["laplace", "three-valued", "two-valued, P = .05"], ["three-valued"]))
 def test_independent_sources_are_solved_at_tau_one(kind):
     X, E = planted(kind, 1000, 3)
     Y, P = projected(X, 5)
@@ -93,6 +98,7 @@ def test_dependent_components_of_a_real_table_are_solved_at_a_cautious_tau():
     assert chosen.full.tau == LIKELIHOOD
 
 
+@pytest.mark.full
 def test_dependent_components_whose_halves_agree_better_keep_tau_one():
     chosen = solve_at_chosen_tau(projected(standardised(load_digits().data), 12)[0])
     assert not chosen.dependence.independent

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import every
 from sklearn.decomposition import FastICA
 from solver_helpers import orthogonal
 from source_kinds import ALL, KINDS, matched, planted, projected
@@ -25,7 +26,7 @@ def mixed(n, k, seed=0, equal=False):
     return X - X.mean(0), E
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(KINDS, ["laplace", "±1", "exponential", "Poisson(20)"]))
 def test_independent_sources_of_every_kind_are_a_strict_minimum(kind):
     """At the sources the slope is zero but for sampling, and the curvature is positive in every direction."""
     n, sigma = 200_000, np.array([3, 3, 2.85, 1.8, 1.8])
@@ -37,7 +38,7 @@ def test_independent_sources_of_every_kind_are_a_strict_minimum(kind):
     assert np.abs(np.linalg.solve(H, point.gradient)).max() < 0.05
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(KINDS, ["laplace", "±1", "exponential", "Poisson(20)"]))
 def test_the_sources_of_every_kind_are_found(kind):
     X, E = planted(kind, 2000, 1)
     Y, P = projected(X, 5)
@@ -60,7 +61,7 @@ def test_gaussian_sources_are_found_by_their_variances():
     assert matched(P @ solve(Y).R, E) > 0.998
 
 
-@pytest.mark.parametrize("kind", ["laplace", "uniform", "±1"])
+@pytest.mark.parametrize("kind", every(["laplace", "uniform", "±1"], ["laplace"]))
 def test_white_rows_give_linear_ica(kind):
     rng = np.random.default_rng(0)
     X = KINDS[kind](rng, (5000, 4)) @ rng.normal(size=(4, 4))
@@ -85,7 +86,7 @@ def test_a_saddle_is_left():
     assert matched(found.R, np.eye(2)) > 0.9999
 
 
-@pytest.mark.parametrize("k", [20, 40])
+@pytest.mark.parametrize("k", every([20, 40], [20]))
 def test_many_sources_of_all_kinds_are_found_from_pca(k):
     X, E = mixed(6000, k)
     Y, P = projected(X, k)
