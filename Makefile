@@ -24,7 +24,7 @@ demo: $(READY)  ## set up, train nonlinear PCA on natural image patches, draw th
 # Threads that wait leave the core to others.
 TESTS := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test: $(READY)  ## set up, then every check: ruff, mypy, import contracts, the tests on all cores
+test: $(READY)  ## set up, then the checks: ruff, mypy, import contracts, one test of every mechanism on all cores
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,7 +36,7 @@ quick: $(READY)  ## the checks that take a minute: ruff, import contracts, the t
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -m quick
 
-full: $(READY)  ## what `make test` leaves out: every method, random damage and kills, pages, whole experiments, schedulers
+full: $(READY)  ## what `make test` leaves out: every method, reader and launcher, random damage and kills, pages, experiments
 	$(TESTS) -m full
 
 lowest:  ## the tests of runs and commands with the lowest versions that are allowed

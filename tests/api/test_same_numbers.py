@@ -141,8 +141,9 @@ def test_sparse_rows_are_not_filled(monkeypatch):
     assert run.transform(COUNTS).shape == (600, 2)
 
 
-def test_bytes_are_never_taken_for_numbers_by_the_estimator_alone():
+def test_bytes_are_pixels_and_never_taken_for_numbers_by_the_estimator_alone():
     run = sp.train(**PIXELS, k=2)
+    np.testing.assert_allclose(run.transform(BYTES), run.transform(BYTES / 255), rtol=1e-9, atol=1e-9)
     with pytest.raises(sp.InputError):
         sp.SigmaPCA.from_run(run)
     with h5py.File(run.path) as file:
