@@ -42,7 +42,7 @@ def only_sweep(folder: Path) -> Path:
     return sweep
 
 
-def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_path, small):
+def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(sigmapca, tmp_path, small):
     command = ("-m", *small[:-1], "steps=40", "seed=0,1", "k=4,40", "threads=1")
     words, _ = start(tmp_path, *command).communicate(timeout=240)
     sweep = only_sweep(tmp_path)
@@ -53,10 +53,9 @@ def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(tmp_pat
     assert "  job 3 (seed=1 k=40): " in words and "2 finished, 2 failed" in words
     assert "Traceback" not in words
     before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")}
-    again = start(tmp_path, *command)
-    words, _ = again.communicate(timeout=240)
+    again = sigmapca("train", *command)
     assert again.returncode == 1
-    assert words.count("already finished") == 2 and "2 finished, 2 failed" in words
+    assert again.stdout.count("already finished") == 2 and "2 finished, 2 failed" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")} == before
 
 
