@@ -16,6 +16,17 @@ def build(data_cfg: DataConfig, forecast: Forecast | None = None) -> "Source":
 
     forecast: asked before the first pass over the rows of a large file; see `config.Forecast`.
     """
+    source = _built(data_cfg, forecast)
+    source.ordered = asked_order(data_cfg)
+    return source
+
+
+def asked_order(data_cfg: DataConfig) -> bool | None:
+    """Return data.ordered as a source has it: None where it is to be found."""
+    return None if data_cfg.ordered == "auto" else bool(data_cfg.ordered)
+
+
+def _built(data_cfg: DataConfig, forecast: Forecast | None) -> "Source":
     name = data_cfg.name
     if name not in KINDS:
         near = get_close_matches(str(name), KINDS, n=1)

@@ -1,6 +1,7 @@
 """The typed schema of the `data` group: one flat dataclass for every kind of source, its ranges checked."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,9 @@ YOUNGER_DATA: dict[str, Any] = {
     "max_pixels": None,
     "whiten_rank": None,
     "centre": True,
+    "ordered": "auto",
+    "part": None,
+    "subject": None,
 }
 # Field: (smallest, largest allowed value). Optional fields may also be null.
 RANGES: dict[str, tuple[float, float]] = {
@@ -125,7 +129,9 @@ class DataConfig(Sealable):
         True  # subtract the mean; false: only scale, for model.centring=noncentred and noncentred_mean
     )
     scale_input: float = 1.0  # multiplies the standardised rows
-    half: str = "all"  # disjoint halves of images or rows
+    half: str = "all"  # every second image or row
+    part: str | None = None  # a stretch of the images, subjects or rows: 1/2, 2/5
+    ordered: Any = "auto"  # whether rows are in time: true, false, or auto, found by their values
     offline: bool = False  # never download
     # image kinds
     patch: int = 11  # 0: each whole image is a row
@@ -162,6 +168,7 @@ class DataConfig(Sealable):
     missing: str = (
         "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
     )
+    subject: Any = None  # column that says whose row it is: a subject's rows stay together
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
     # Whether to interpret what a file says about its content: index columns, headers of numbers, fill values,
     # orientation and pages of pictures. False: take every value as stored.
@@ -183,9 +190,39 @@ class DataConfig(Sealable):
                 f"data.whiten_rank={self.whiten_rank}: set data.whiten=zca or data.whiten=pca with it"
             )
         in_range("data.scale_input", self.scale_input, 0, open_low=True)
+        self.ordered = _ordered(self.ordered, self.name)
+        _check_part(self)
         self.delimiter = _delimiter(self.delimiter)
         if self.encoding is not None:
             _check_encoding(self.encoding)
+
+
+def _ordered(given: Any, kind: str) -> bool | str:
+    """Return data.ordered as a truth value, or auto."""
+    word = str(given).lower()
+    choice("data.ordered", word, ("auto", "true", "false"))
+    value = word if word == "auto" else word == "true"
+    if value is True and kind in kinds_of("pixels"):
+        raise InputError(
+            f"data.ordered=true: windows of pictures are in no order of time; leave it out for data={kind}"
+        )
+    return value
+
+
+def _check_part(cfg: "DataConfig") -> None:
+    """Raise InputError for a part that is none, or that contradicts another key."""
+    if cfg.part is not None:
+        found = re.fullmatch(r"(\d+)/(\d+)", str(cfg.part))
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise InputError(
+                f"data.part={cfg.part}: give a number and how many there are, as in data.part=1/2 or 2/5"
+            )
+        if cfg.half != "all":
+            raise InputError(f"data.part={cfg.part}: not with data.half={cfg.half}; leave one of them out")
+    if cfg.subject is not None and cfg.half != "all":
+        raise InputError(
+            f"data.subject={cfg.subject}: data.half={cfg.half} would part a subject; use data.part=1/2"
+        )
 
 
 def as_stored(data: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.source import Index, Source
-from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.standardisation import Standardisation, need_two_samples, rows_of
 from sigmapca_cli.data.truth import Truth
 
 
@@ -49,5 +49,5 @@ class PlacedSource(MemorySource):
 
 def known_source(name: str, X: NDArray, truth: Truth, cfg: DataConfig) -> MemorySource:
     """Return made rows X (n, p) and their truth as a source: the half asked for, and what then holds of the truth."""
-    part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
+    part, options = rows_of(len(X), cfg), Standardisation.of(cfg)
     return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))

@@ -64,6 +64,9 @@ class Source(SecondMoments):
     sample: RowSample | None = (
         None  # rows that the first pass over a file kept, for measures that need no more
     )
+    ordered: bool | None = None  # data.ordered: whether rows are in time; None: to be found (`row_order`)
+    pieces: tuple[int, ...] = ()  # rows at which a new file, subject or stretch after a gap begins
+    timed: bool = False  # a column of the file counts the time
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
@@ -127,6 +130,11 @@ class Source(SecondMoments):
             raise InputError(whole_refused(self.p))
         self._data_mean, self._offset = self.mean, np.zeros_like(self.mean)
         return low_rank_whitening(self.leading_axes(min(rank, self.n, self.p)), options.whiten, rank)
+
+    @property
+    def windows(self) -> bool:
+        """Whether rows are windows of pictures, several of each."""
+        return False
 
     @property
     def constant_features(self) -> int:

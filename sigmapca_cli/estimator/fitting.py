@@ -22,6 +22,8 @@ from sigmapca_cli.system.errors import InputError
 class Rows:
     """Centred rows (n, p) of a source in memory, of which the solvers ask for products `rows @ W` only."""
 
+    in_sequence = True
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.unit = float(source.scale[0])  # 1, but for data that float32 cannot hold
@@ -71,6 +73,8 @@ class Rows:
 
 class CentredSample:
     """A sample of rows, as `Rows` has all of them: centred on the mean of all rows, not on its own."""
+
+    in_sequence = False
 
     def __init__(self, X: np.ndarray, mean: np.ndarray) -> None:
         self.centred = X - mean
@@ -159,6 +163,7 @@ def store(model: Any, found: Found, sigma: np.ndarray, total: float, n: int) -> 
     (p, k), model.n_samples_ = W.shape, n
     model.n_iter_, model.converged_, model.a_ = found.iterations, found.converged, np.asarray(found.a)[order]
     model.tau_, model.negentropy_, model.dependent_pairs_ = found.tau, None, None
+    model.ordered_ = found.ordered
     if found.negentropy is not None and found.pairs is not None:
         model.negentropy_ = found.negentropy[order]
         model.dependent_pairs_ = np.sort(np.argsort(order)[found.pairs], axis=1)

@@ -50,6 +50,7 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
     own: dict[str, Any] = {}
     if solver == "independence":
         own["tau"] = config["solver"].get("tau", "auto")
+        own["ordered"] = config.get("data", {}).get("ordered", "auto")
     elif solver == "moments":
         own["lam"] = float(run.evaluation.get("lam", 0.1))
     else:
@@ -74,6 +75,7 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
         estimator.negentropy_ = np.asarray(run.evaluation["independence_negentropy"], float)
         pairs = np.asarray(run.evaluation.get("dependent_pairs", ()), np.int64)
         estimator.dependent_pairs_ = pairs.reshape(-1, 2)
+    estimator.ordered_ = bool(run.evaluation.get("rows_in_time", False))
     estimator.n_iter_ = int(run.evaluation.get("iterations", run.evaluation.get("steps", 0)) or 0)
     estimator.converged_ = bool(run.attrs.get("converged", True))
     return estimator

@@ -13,6 +13,7 @@ BELONGS = {
     "derivative": ("newton", "sgd"),
     "lam": ("moments",),
     "tau": ("independence",),
+    "ordered": ("independence",),
 }
 """Parameter: the solvers that have it. One that is given without a solver chooses the first of them."""
 SOLVERS = ("independence", "newton", "moments", "sgd")
@@ -24,6 +25,7 @@ class Settings:
 
     solver: str
     tau: float | str
+    ordered: bool | None
     lam: float
     a: float | str
     nonlinearity: str
@@ -37,16 +39,23 @@ def settings_of(model: Any) -> Settings:
     """Return the settings of an estimator. Raise ValueError for those that contradict each other."""
     given = {name: getattr(model, name) for name in BELONGS}
     given = {
-        name: value for name, value in given.items() if value is not None and (name, value) != ("tau", "auto")
+        name: value
+        for name, value in given.items()
+        if value is not None
+        and not (name in ("tau", "ordered") and isinstance(value, str) and value == "auto")
     }
     solver = solver_of(model.solver, given)
     tau = given.get("tau", "auto")
     number = isinstance(tau, int | float | np.number) and not isinstance(tau, bool)
     if tau != "auto" and not (number and np.isfinite(tau) and tau >= 0):
         raise ValueError(f"tau={tau!r}: must be a finite number ≥ 0, or auto")
+    ordered = given.get("ordered")
+    if ordered is not None and not isinstance(ordered, bool | np.bool_):
+        raise ValueError(f"ordered={ordered!r}: must be True, False or 'auto'")
     return Settings(
         solver=solver,
         tau=tau,
+        ordered=None if ordered is None else bool(ordered),
         lam=given.get("lam", 0.1),
         a=given.get("a", "auto"),
         nonlinearity=given.get("nonlinearity", "scaled_tanh"),

@@ -37,6 +37,10 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         Weight of the negentropies for "independence", ≥ 0: 1 for independent components, 0 for linear PCA. "auto" takes
         1 if the components are independent as far as the rows tell, or if halves of the rows agree better there,
         else .1.
+    ordered : bool or "auto"
+        Whether rows are samples in time, in their order: "independence" then tells components apart by their spectra as
+        well as by variances and shapes. "auto" asks whether rows depend on their neighbours, as rows that are sorted
+        by a class do not. Rows with weights, and those of `partial_fit`, have no order.
     lam : float, optional
         Weight of the cumulants for "moments", above 0; 0.1 unless given.
     a : float or "auto", optional
@@ -86,6 +90,8 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         The a of each component; inf for "independence" and "moments", which have none.
     tau_ : float
         The τ of the answer; None for other solvers than "independence".
+    ordered_ : bool
+        Whether the rows were taken as samples in time.
     dependent_pairs_ : ndarray of int, of shape (m, 2)
         Pairs of components that are not independent, beyond chance; None for other solvers.
     negentropy_ : ndarray of shape (k,)
@@ -112,6 +118,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         *,
         solver: str | None = None,
         tau: float | str = "auto",
+        ordered: bool | str = "auto",
         lam: float | None = None,
         a: float | str | None = None,
         nonlinearity: str | None = None,
@@ -124,6 +131,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         self.n_components = n_components
         self.solver = solver
         self.tau = tau
+        self.ordered = ordered
         self.lam = lam
         self.a = a
         self.nonlinearity = nonlinearity

@@ -18,7 +18,8 @@ from sigmapca_cli.system.errors import InputError
 class Found:
     """Orthonormal filters W (p, k) and how they were found: iterations, and a (k,) of each component.
 
-    Of solver="independence" also τ, the negentropies (k,), and the pairs (m, 2) of components that are not independent.
+    Of solver="independence" also τ, the negentropies (k,), the pairs (m, 2) of components that are not independent, and
+    whether rows were taken as samples in time.
     """
 
     W: np.ndarray
@@ -28,6 +29,7 @@ class Found:
     tau: float | None = None
     negentropy: np.ndarray | None = None
     pairs: np.ndarray | None = None
+    ordered: bool = False
 
 
 def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
@@ -38,13 +40,12 @@ def turned_to(P: np.ndarray, W: np.ndarray | None) -> np.ndarray | None:
 
 
 def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
-    """Return W = P R of the smallest total correlation, R from a rotation (k, k) or R = I; rows may have weights.
-
-    Rows have no order here, as in all of scikit-learn.
-    """
+    """Return W = P R of the smallest total correlation, R from a rotation (k, k) or R = I; rows may have weights."""
     from sigmapca_cli.solvers.independence.fit import answered
+    from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 
-    k = P.shape[1]
+    k, Y = P.shape[1], np.ascontiguousarray(rows @ P)
+    ordered = are_in_time(settings, rows, Y)
     asked: dict[str, Any] = {
         "start": start,
         "tol": settings.tol,
@@ -52,7 +53,9 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
         "threads": None,
     }
     asked["weights"] = getattr(rows, "weights", None)
-    answer = answered(np.ascontiguousarray(rows @ P), settings.tau, False, asked)
+    if ordered and k > 1 and (settings.ordered or are_long_enough((), len(Y))):
+        asked["spectra"] = spectra_of(Y)
+    answer = answered(Y, settings.tau, ordered, asked)
     found = answer.result
     pairs = answer.test.pairs() if k > 1 else []
     return Found(
@@ -63,7 +66,21 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
         found.tau,
         found.negentropy,
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        ordered,
     )
+
+
+def are_in_time(settings: Settings, rows: Any, Y: np.ndarray) -> bool:
+    """Return whether rows with components Y (n, k) are samples in time. Raise InputError where they cannot be."""
+    if not rows.in_sequence and settings.ordered:
+        raise InputError(
+            "ordered=True: rows with weights, and those of partial_fit, have no order; leave it out"
+        )
+    if settings.ordered is not None:
+        return bool(settings.ordered)
+    from sigmapca_cli.data.row_order import order_of
+
+    return rows.in_sequence and order_of(Y).ordered
 
 
 def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:

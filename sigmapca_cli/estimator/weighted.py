@@ -33,6 +33,8 @@ class WeightedRows:
         Has the weighted covariance, of which axes are asked.
     """
 
+    in_sequence = False
+
     def __init__(self, X: Any, weights: Array) -> None:
         used = weights > 0
         self.X = X if used.all() else X[used]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sigmapca_cli.data.row_order import order_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, Certificate
 from sigmapca_cli.evaluation.identifiability import without_diagonal as off
 from sigmapca_cli.solvers.independence.contrast import Contrast
@@ -13,12 +14,13 @@ from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.errors import ROWS, bounds, errors
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.independence.spectra import are_ordered
 from sigmapca_cli.solvers.newton.jacobian import unpack
 from sigmapca_cli.solvers.rows.parallel import threads
 
 
-def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Certificate:
+def certify_independence(
+    Y: ArrayLike, tau: float, level: float = LEVEL, *, ordered: bool | None = None
+) -> Certificate:
     """Return the certificate of the components Y (n, k) under C_τ = Σ log σ − τΣJ(z).
 
     A pair is identified if its variances differ, or if one of the two shapes is not Gaussian, beyond what the best
@@ -29,7 +31,7 @@ def certify_independence(Y: ArrayLike, tau: float, level: float = LEVEL) -> Cert
     values = np.asarray(Y, dtype=np.float64)
     k = values.shape[1]
     with threads(None):
-        ordered = are_ordered(values)
+        ordered = order_of(values).ordered if ordered is None else ordered
         rows, axes = Rows.of(values), np.eye(k)
         found = errors(rows, axes, tau, ordered=ordered)
         spread_bound, shape_bound = bounds(rows, ordered=ordered)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.data.row_order import WORDS
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.settings.ways import Way
@@ -21,6 +22,17 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
             f"MCC {mcc:.4f} ({'no better than chance,' if mcc <= chance else 'chance'} {chance:.2f})"
         )
     return f"{shortened(folder)}\n  {'  '.join(parts)}"
+
+
+def order_words(facts: dict[str, Any]) -> str:
+    """Return a sentence on rows that solver=independence took as samples in time; "" of others."""
+    if "bands" not in facts:
+        return ""
+    refusal = "" if facts["rows_order"] == "given" else "; data.ordered=false refuses it"
+    return (
+        f"rows in time, because {WORDS[str(facts['rows_order'])]}: spectra in {facts['bands']} bands "
+        f"take the place of variances{refusal}"
+    )
 
 
 def independence_words(facts: dict[str, Any]) -> str:

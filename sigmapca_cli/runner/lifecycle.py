@@ -19,7 +19,7 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints
-from sigmapca_cli.runner.ending import independence_words, loose_pairs, summary, unconverged
+from sigmapca_cli.runner.ending import independence_words, loose_pairs, order_words, summary, unconverged
 from sigmapca_cli.runner.following import followed
 from sigmapca_cli.runner.footprint import heavy_steps
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
@@ -204,7 +204,7 @@ def finish_run(
     )
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
-    if words := independence_words(facts):
+    for words in filter(None, (order_words(facts), independence_words(facts))):
         say(f"  {words}")
     if facts["converged"] and (pairs := loose_pairs(cfg, facts)):
         held = "1 pair of components is" if pairs == 1 else f"{pairs} pairs of components are"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from source_kinds import series
 
 import sigmapca_cli as sp
 from sigmapca_cli.evaluation.metrics import mcc
@@ -135,3 +136,19 @@ def test_a_run_of_it_is_an_estimator(tmp_path, rows):
     assert found.dependent_pairs_.tolist() == peer.dependent_pairs_.tolist()
     assert found.certificate(rows).tau == found.tau_
     assert clone(found).fit(rows).tau_ == found.tau_
+
+
+def test_rows_in_time_are_found_and_the_parameter_decides():
+    S = series("Gaussian", 3000, 0, np.array([0.95, 0.5, 0.0, -0.6]), np.ones(4))
+    T = S @ E.T
+    found = SigmaPCA(4).fit(T)
+    assert found.ordered_ and mcc(found.components_.T, E) > 0.998
+    refused = SigmaPCA(4, ordered=False).fit(T)
+    assert not refused.ordered_ and mcc(refused.components_.T, E) < 0.95
+    shuffled = SigmaPCA(4).fit(np.random.default_rng(0).permutation(T))
+    assert not shuffled.ordered_
+    assert mcc(SigmaPCA(4, ordered=True).fit(X).components_.T, E) > 0.995
+    with pytest.raises(ValueError, match="ordered=True"):
+        SigmaPCA(4, ordered=True).fit(T, sample_weight=np.arange(1.0, len(T) + 1))
+    with pytest.raises(ValueError, match="ordered"):
+        SigmaPCA(4, ordered="perhaps").fit(T)

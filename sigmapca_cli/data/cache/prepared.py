@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.images.folder import RaggedPatchSource, first_pixels
-from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource
+from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource, one_in_parts, strip_of
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.source import Source
-from sigmapca_cli.data.standardisation import Standardisation, half_of
+from sigmapca_cli.data.standardisation import Standardisation, images_of, rows_of
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import as_text, damaged, self_contained, stored
@@ -92,11 +92,11 @@ def load(path: Path, cfg: DataConfig) -> Source:
         return _matrix(attrs, data, truth, options, cfg)
     shape, stride, pad = geometry
     if sides is None:
-        images = data[half_of(len(data), cfg.half)]
+        images = strip_of(data, cfg) if one_in_parts(len(data), cfg) else data[images_of(len(data), cfg)]
         return PatchSource(name, images, shape[0], stride, pad, options)
-    if cfg.half != "all":
+    if cfg.half != "all" or cfg.part is not None:
         first = first_pixels(sides, shape[2])
-        chosen = range(len(sides))[half_of(len(sides), cfg.half)]
+        chosen = range(len(sides))[images_of(len(sides), cfg)]
         data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
         sides = sides[list(chosen)]
     return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
@@ -151,7 +151,7 @@ def _read_truth(file: Any) -> Truth | None:
 def _matrix(
     attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: DataConfig
 ) -> MemorySource:
-    part = half_of(len(data), cfg.half)
+    part = rows_of(len(data), cfg)
     if truth is not None:
         truth = truth.in_part(part, turned=options.turns)
     source = MemorySource(as_text(attrs["name"]), data[part], options, truth)

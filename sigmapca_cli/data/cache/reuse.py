@@ -11,7 +11,7 @@ from sigmapca_cli.system.untrusted_files import as_text
 
 PREPARABLE = ("cifar10", "cifar100", "mnist")
 # Settings that may differ: where the files were, and what is applied when a prepared file is opened.
-LATER = ("path", "offline", "half", "whiten", "scale_input")
+LATER = ("path", "offline", "half", "part", "ordered", "whiten", "scale_input")
 
 
 def differences(made: dict[str, Any], cfg: DataConfig) -> list[str]:
@@ -41,7 +41,7 @@ def reusable(cfg: DataConfig) -> Path | None:
     if cfg.name not in PREPARABLE or cfg.path is not None:
         return None
     for path, made in prepared_files(cfg.name):
-        if made.get("half", "all") == "all" and not differences(made, cfg):
+        if made.get("half", "all") == "all" and made.get("part") is None and not differences(made, cfg):
             return path
     return None
 

@@ -11,9 +11,11 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.images.patches import (
     PIXEL_EPSILON,
     PatchSource,
+    one_in_parts,
     padding_width,
     patch_source,
     pixel_unit,
+    strip_of,
     to_grey,
 )
 from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, announced, common_bits, decode, pictures_of
@@ -23,7 +25,7 @@ from sigmapca_cli.data.moments.of_patches import patch_moments
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import PageLedger, scratch_array
 from sigmapca_cli.data.source import Index, Source, as_index
-from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples
 from sigmapca_cli.system.errors import InputError
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
@@ -47,14 +49,17 @@ def image_files(folder: Path, hidden: bool = False) -> list[Path]:
 
 
 def choose_files(files: list[Path], cfg: DataConfig) -> list[Path]:
-    """Return data.images of the files (the first, or a random choice in their order), then data.half of those."""
+    """Return data.images of the files (the first, or a random choice in their order), then the half or part asked for.
+
+    The parts of one file are strips of its picture, which `from_files` takes.
+    """
     count = len(files) if cfg.images is None else cfg.images
     if count > len(files):
         raise InputError(f"data.images={count}, but there are only {len(files)}: lower data.images")
     if cfg.select == "random":
         chosen = np.sort(np.random.default_rng(cfg.seed).permutation(len(files))[:count])
         files = [files[i] for i in chosen]
-    return files[:count][half_of(count, cfg.half)]
+    return files[:1] if one_in_parts(count, cfg) and cfg.patch != 0 else files[:count][images_of(count, cfg)]
 
 
 class RaggedPatchSource(Source):
@@ -104,6 +109,10 @@ class RaggedPatchSource(Source):
         flat = self.pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
         return flat.reshape(rows, cols, self.channels)
 
+    @property
+    def windows(self) -> bool:
+        return self.n > len(self.sides)
+
     def _gather(self, rows: Index | slice) -> NDArray:
         index = as_index(rows)
         image = np.searchsorted(self._first_row, index, side="right") - 1
@@ -140,9 +149,13 @@ def _buffer(size: int, dtype: np.dtype) -> NDArray:
 def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
     """Decode the pictures one at a time into a flat buffer of padded pixels."""
     pictures = [picture for file in files for picture in pictures_of(file, cfg)]
+    strip = one_in_parts(len(files), cfg)
+    if strip and len(pictures) > 1:  # the pages of one file
+        pictures, strip = pictures[images_of(len(pictures), cfg)], False
     coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
     pad = padding_width(cfg.patch, cfg.padding)
-    sides = np.array([(p.rows, p.cols) for p in pictures], dtype=np.int64) + 2 * pad
+    heights = [len(strip_of(np.empty((1, p.rows)), cfg)[0]) if strip else p.rows for p in pictures]
+    sides = np.column_stack([heights, [p.cols for p in pictures]]).astype(np.int64) + 2 * pad
     small = np.flatnonzero(sides.min(axis=1) < cfg.patch)
     if len(small):
         first = pictures[small[0]]
@@ -155,6 +168,7 @@ def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
     pages = PageLedger(pixels)
     for i, picture in enumerate(announced(pictures)):
         image = decode(picture, coloured, bits, cfg)
+        image = strip_of(image[None], cfg)[0] if strip else image
         image = to_grey(image[None])[0] if channels == 1 else image
         padded = pixels[place[i] : place[i + 1]].reshape(*sides[i], channels)
         padded[pad : pad + image.shape[0], pad : pad + image.shape[1]] = image
@@ -185,4 +199,4 @@ def _whole_images(files: list[Path], cfg: DataConfig) -> PatchSource:
         )
     coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
     images = np.stack([decode(picture, coloured, bits, cfg) for picture in announced(pictures)])
-    return patch_source("images", images, replace(cfg, images=None, half="all", select="first"))
+    return patch_source("images", images, replace(cfg, images=None, half="all", part=None, select="first"))

@@ -10,7 +10,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.moments.accumulate import Moments
 from sigmapca_cli.data.moments.of_patches import patch_moments, positions
 from sigmapca_cli.data.source import Index, Source, as_index
-from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples, part_of
 from sigmapca_cli.system.errors import InputError
 
 # 1 % of the mean variance is added under the root, so that a nearly constant pixel is not scaled to unit variance:
@@ -72,6 +72,10 @@ class PatchSource(Source):
         strides = (sN, self.stride * sH, self.stride * sW, sH)
         return as_strided(base, shape, strides, writeable=False)
 
+    @property
+    def windows(self) -> bool:
+        return self.n > len(self.images)
+
     def _gather(self, rows: Index | slice) -> NDArray:
         image, within = np.divmod(as_index(rows), self.grid[0] * self.grid[1])
         row, col = np.divmod(within, self.grid[1])
@@ -84,14 +88,31 @@ class PatchSource(Source):
 
 
 def choose_images(images: NDArray, cfg: DataConfig) -> NDArray:
-    """Return data.images of the images (the first, or a random choice in their order), then data.half of those."""
+    """Return data.images of the images (the first, or a random choice in their order), then the half or part asked for.
+
+    The parts of one image are strips of it, one below the other.
+    """
     count = len(images) if cfg.images is None else cfg.images
     if count > len(images):
         raise InputError(f"data.images={count}, but there are only {len(images)}: lower data.images")
     if cfg.select == "random":
         chosen = np.sort(np.random.default_rng(cfg.seed).permutation(len(images))[:count])
         images = images[chosen]
-    return images[:count][half_of(count, cfg.half)]
+    if one_in_parts(count, cfg):
+        return strip_of(images[:count], cfg)
+    return images[:count][images_of(count, cfg)]
+
+
+def one_in_parts(count: int, cfg: DataConfig) -> bool:
+    """Return whether data.part is to divide a single image."""
+    return count == 1 and cfg.part is not None
+
+
+def strip_of(images: NDArray, cfg: DataConfig) -> NDArray:
+    """Return the strip data.part of images (N, H, …): windows of two strips have no pixel in common."""
+    number, parts = part_of(cfg)
+    height = images.shape[1]
+    return np.ascontiguousarray(images[:, height * (number - 1) // parts : height * number // parts])
 
 
 def to_grey(images: NDArray) -> NDArray:

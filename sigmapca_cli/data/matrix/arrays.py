@@ -21,10 +21,11 @@ from sigmapca_cli.data.on_disk.row_file import PageLedger, RowFile, RowSlices
 from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
 from sigmapca_cli.data.readers.locations import in_array, in_table, row_words
+from sigmapca_cli.data.readers.row_marks import marked, without_subject
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, without_names
 from sigmapca_cli.data.source import Index, Source
-from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples, pieces_in, rows_of
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
@@ -120,7 +121,7 @@ class ArraySource(Source):
         data: NDArray | RowFile,
         where: str,
         options: Standardisation,
-        half: str = "all",
+        part: slice | None = None,
         place: Callable[[int, int], str] | None = None,
         least: int = 2,
         forecast: Forecast | None = None,
@@ -130,7 +131,7 @@ class ArraySource(Source):
         forecast: what the run will need, said with the time that a pass over a file takes.
         """
         self.name, self._where, self._data, self._place = name, where, data, place
-        self._part = range(len(data))[half_of(len(data), half)]
+        self._part = range(len(data))[part or slice(None)]
         if len(self._part) < least:
             need_two_samples(len(self._part), where)
         self.n, self.p = len(self._part), data.shape[1]
@@ -238,8 +239,10 @@ def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
     """Return a sparse table as a source; its zeros are values. Raise InputError for settings that would fill it."""
     if cfg.clip:
         raise InputError(f"{where} is sparse, and data.clip would fill it: drop it, or use solver.clip")
-    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
-    source = SparseSource("array", table.data, where, options, cfg.half, in_table(table, None), least)
+    options, least, n = Standardisation.of(cfg), getattr(cfg, "least", 2), table.data.shape[0]
+    part, pieces = arranged(table, n, None, cfg)
+    source = SparseSource("array", table.data, where, options, part, in_table(table, None), least)
+    source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
     source.names = None if table.names is None else tuple(table.names)
     return source
 
@@ -253,15 +256,36 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
         return sparse_source(table, cfg, where)
     fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
     options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
-    place = in_table(table, fixed.kept)
-    source = ArraySource("array", fixed.matrix, where, options, cfg.half, place, least, forecast)
+    place, n = in_table(table, fixed.kept), len(fixed.matrix)
+    part, pieces = arranged(table, n, fixed.kept, cfg)
+    source = ArraySource("array", fixed.matrix, where, options, part, place, least, forecast)
+    source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
     source.incomplete, source.missing = fixed.incomplete, fixed.by_column
     source.names = None if table.names is None else tuple(table.names)
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
-    source.row_words = row_words(table, fixed.kept, half_of(len(fixed.matrix), cfg.half))
-    if table.labels is not None and fixed.kept is None and cfg.half == "all":
+    source.row_words = row_words(table, fixed.kept, part or slice(None))
+    if table.labels is not None and fixed.kept is None and part is None:
         source.labels = table.labels
     return source
+
+
+def arranged(table: Table, n: int, kept: Index | None, cfg: DataConfig) -> tuple[slice | None, list[int]]:
+    """Return the rows of data.half or data.part, None for all, and where pieces begin among all n rows of a table.
+
+    kept (n,): rows of the table that remain. What was left out is a gap. Parts go by subject where there are some.
+    """
+    pieces = np.asarray(table.pieces, np.int64)
+    if kept is not None:
+        pieces = np.concatenate([np.searchsorted(kept, pieces), np.flatnonzero(np.diff(kept) > 1) + 1])
+    if table.subjects is not None:
+        subjects = table.subjects if kept is None else table.subjects[kept]
+        first = np.flatnonzero(np.concatenate([[True], subjects[1:] != subjects[:-1]]))
+        pieces = np.concatenate([pieces, first])
+        if cfg.part is not None:
+            edges, chosen = np.append(first, n), images_of(len(first), cfg)
+            return slice(int(edges[chosen.start]), int(edges[chosen.stop])), pieces.tolist()
+    whole = cfg.half == "all" and cfg.part is None
+    return None if whole else rows_of(n, cfg), pieces.tolist()
 
 
 def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
@@ -272,7 +296,7 @@ def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
 
 def read_one(path: Path, cfg: DataConfig) -> Table:
     """Return the checked table of one file."""
-    return checked(read_matrix(path, cfg), cfg, path)
+    return marked(checked(read_matrix(path, without_subject(cfg)), cfg, path), path, cfg)
 
 
 def checked(table: Table, cfg: DataConfig, where: object) -> Table:

@@ -62,7 +62,7 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
     for table, path in zip(tables, paths, strict=True):
         _agree(first, table, paths[0], path)
     if any(is_sparse(table.data) for table in tables):
-        return Table(all_sparse(tables, paths), first.names, first.units)
+        return with_marks(Table(all_sparse(tables, paths), first.names, first.units), tables)
     rows = sum(len(table.data) for table in tables)
     dtype = np.result_type(*(table.data.dtype for table in tables))
     starts = np.cumsum([0, *(len(table.data) for table in tables)])
@@ -77,7 +77,19 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
             for row, block in blocks(table.data):
                 scratch.write(int(start) + row, block)
     notes = list(dict.fromkeys(note for table in tables for note in table.notes[:4]))
-    return Table(data, first.names, first.units, notes[:4])
+    return with_marks(Table(data, first.names, first.units, notes[:4]), tables)
+
+
+def with_marks(whole: Table, tables: Sequence[Table]) -> Table:
+    """Return the table of all rows with the marks of its files: each begins a piece, and its subjects are its own."""
+    starts = np.cumsum([0, *(table.data.shape[0] for table in tables)])
+    for start, table in zip(starts, tables, strict=False):
+        whole.pieces += (int(start), *(int(start) + row for row in table.pieces))
+        if table.subjects is not None:
+            before = np.zeros(0, np.int64) if whole.subjects is None else whole.subjects
+            whole.subjects = np.concatenate([before, table.subjects + before.max(initial=-1) + 1])
+    whole.timed = any(table.timed for table in tables)
+    return whole
 
 
 def all_sparse(tables: Sequence[Table], paths: Sequence[Path]) -> Any:

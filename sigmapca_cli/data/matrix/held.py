@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.data import asked_order
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.arrays import check_matrix, checked, plain, table_source
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowsInMemory
 from sigmapca_cli.data.readers.array_files import select
 from sigmapca_cli.data.readers.columns import identifying_names
+from sigmapca_cli.data.readers.row_marks import by_subject, column_held, without_subject
 from sigmapca_cli.data.readers.sparse_files import csr
 from sigmapca_cli.data.readers.table import Table, without_names
 from sigmapca_cli.data.source import Source
@@ -85,10 +87,19 @@ def held_source(rows: Any, cfg: DataConfig, forecast: Forecast | None = None) ->
 
     Raise InputError for values or settings that cannot be used.
     """
+    subjects = (
+        None
+        if cfg.subject is None or not isinstance(rows, np.ndarray)
+        else column_held(Table(rows), cfg.subject)
+    )
     if isinstance(rows, np.ndarray):
-        table = select(Table(rows), cfg, WHERE)
+        table = select(Table(rows), without_subject(cfg), WHERE)
         if table.data.nbytes > row_file.MEMORY_LIMIT:
             table.data = RowsInMemory(table.data)
     else:
         table = select(Table(csr(rows.data, rows.indices, rows.indptr, rows.shape, WHERE)), cfg, WHERE)
-    return table_source(checked(table, cfg, WHERE), cfg, str(WHERE), forecast)
+    source = table_source(
+        by_subject(checked(table, cfg, WHERE), WHERE, cfg, subjects), cfg, str(WHERE), forecast
+    )
+    source.ordered = asked_order(cfg)
+    return source

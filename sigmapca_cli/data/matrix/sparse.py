@@ -21,7 +21,7 @@ from sigmapca_cli.data.moments.eigenpairs import by_vectors
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
 from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.source import Index, Source
-from sigmapca_cli.data.standardisation import Standardisation, half_of, need_two_samples
+from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import available_threads, mapped
@@ -51,13 +51,12 @@ class SparseSource(Source):
         X: Any,
         where: object,
         options: Standardisation,
-        half: str = "all",
+        part: slice | None = None,
         place: Callable[[int, int], str] | None = None,
         least: int = 2,
     ) -> None:
         """`place`: (row, column) to words that locate the value in its file; `least`: smallest number of rows."""
-        part = half_of(X.shape[0], half)
-        self.name, self.X = name, X if half == "all" else X[part]
+        self.name, self.X = name, X if part is None else X[part]
         self.n, self.p = self.X.shape
         self.pixels = np.dtype(np.float64)
         if self.n < least:

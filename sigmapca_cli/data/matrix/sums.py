@@ -62,6 +62,8 @@ def build(cfg: DataConfig) -> MomentSource:
     """Return the merged moments of all files of `data.path`."""
     if cfg.path is None:
         raise InputError("data=moments needs data.path=FILE, or a pattern such as 'part-*.h5'")
+    if cfg.part is not None:
+        raise InputError(f"data.part={cfg.part}: {NO_ROWS}")
     if cfg.half != "all":
         raise InputError(f"data.half={cfg.half}: {NO_ROWS}")
     merged: Moments | None = None

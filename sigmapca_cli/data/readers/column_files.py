@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import collected
-from sigmapca_cli.data.readers.table import Table, chosen, refuse_words
+from sigmapca_cli.data.readers.table import Table, chosen, place_of, refuse_words
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
 
@@ -61,6 +61,14 @@ def read_columns(path: Path, cfg: DataConfig) -> Table:
             f"{path}: the index, as the file says, is left out ({called}); data.recognise=false reads it"
         )
     return Table(data, [names[i] for i in keep], notes=notes, labels=labels)
+
+
+def values_of(path: Path, name: str | int) -> list[Any]:
+    """Return the values of one column of a Parquet or Feather file. Raise InputError if there is no such column."""
+    with damaged(path), path.open("rb") as opened:
+        schema, read = (_parquet if opened.read(4) == b"PAR1" else _feather)(path)
+        place = place_of(name, schema.names, len(schema.names), "subject", path)
+        return [value for batch in read([place]) for value in batch[0].to_pylist()]
 
 
 def _parquet(path: Path) -> tuple[Any, Read]:

@@ -42,6 +42,9 @@ class Table:
     )  # what was left out or taken for something, one sentence each
     line_of: Callable[[int], int] | None = None  # of a text file: row to line, counted from 1
     labels: list[str] | None = None  # of the rows: the index column, which is not in `data`
+    subjects: NDArray[np.int64] | None = None  # of the rows: whose they are, numbered as they appear
+    pieces: tuple[int, ...] = ()  # rows at which a new file or a stretch after a gap begins
+    timed: bool = False  # a column counts the time
     columns: NDArray[np.int64] | None = None  # columns of `data` to use, in this order; None: all
 
 

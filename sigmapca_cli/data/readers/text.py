@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import collected
-from sigmapca_cli.data.readers.table import Table, chosen, refuse_words
+from sigmapca_cli.data.readers.table import Table, chosen, place_of, refuse_words
 from sigmapca_cli.data.readers.text_fields import MISSING, is_missing, kind_of, number, with_unit
 from sigmapca_cli.data.readers.text_layout import DECIMAL_COMMA, Layout, fields_of, opened, sniff, split
 from sigmapca_cli.system.errors import InputError
@@ -48,6 +48,14 @@ def read_text(path: Path, cfg: DataConfig) -> Table:
         line_of=lambda row: line_of(path, layout, row),
         labels=reader.labels or None,
     )
+
+
+def fields_in(path: Path, cfg: DataConfig, name: str | int) -> list[str]:
+    """Return the fields of one column as they are written. Raise InputError if there is no such column."""
+    layout = sniff(path, cfg)
+    place = place_of(name, layout.names, layout.width, "subject", path)
+    with opened(path, layout.encoding) as file:
+        return [fields[place] for _, fields in islice(split(file, layout.delimiter), layout.first, None)]
 
 
 def line_of(path: Path, layout: Layout, row: int) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.locate import existing
-from sigmapca_cli.data.standardisation import Standardisation, half_of
+from sigmapca_cli.data.standardisation import Standardisation, rows_of
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import reason
@@ -137,7 +137,7 @@ def sample(cfg: DataConfig) -> tuple[Array, Truth | None, int | None]:
 
 def build(cfg: DataConfig) -> MemorySource:
     X, truth, rate = sample(cfg)
-    part, options = half_of(len(X), cfg.half), Standardisation.of(cfg)
+    part, options = rows_of(len(X), cfg), Standardisation.of(cfg)
     held = None if truth is None else truth.in_part(part, turned=options.turns)
     source = MemorySource("signals", X[part], options, held)
     source.sample_rate = rate

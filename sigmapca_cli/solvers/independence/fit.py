@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.data.row_order import ROWS as ORDER_ROWS
+from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.fourth_moments.fit import first_rotation
@@ -17,11 +19,11 @@ from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import STARTS, Independence, solve
-from sigmapca_cli.solvers.independence.spectra import are_ordered
+from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of, spectra_of_source
 from sigmapca_cli.solvers.rows.parallel import std_of
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
-from sigmapca_cli.solvers.rows.projection import Facts, project
-from sigmapca_cli.system.row_shards import agreed
+from sigmapca_cli.solvers.rows.projection import LARGEST_ROWS, Facts, project
+from sigmapca_cli.system.row_shards import agreed, own
 
 Array = np.ndarray
 
@@ -101,7 +103,8 @@ def independence_fit(
     for note in notes:
         log.warning("solver independence: %s", note)
     Y = (Y / std_of(Y) if whiten else Y).astype(np.float64)
-    ordered = bool(agreed(np.array(are_ordered(Y))))
+    order = order_in(source, P, Y)
+    spectra = spectra_in(source, P, Y, order) if k > 1 else None
     patches = source.patch_shape is not None and k > 1
     R = first_rotation(P, start, seed)
     if R is None and patches:
@@ -112,14 +115,41 @@ def independence_fit(
         "tol": tol,
         "max_iter": max_iter,
         "threads": threads,
+        "spectra": spectra,
     }
-    answer = answered(Y, CAUTIOUS if tau == "auto" and patches else tau, ordered, settings)
+    answer = answered(Y, CAUTIOUS if tau == "auto" and patches else tau, order.ordered, settings)
     result = answer.result
     with on_threads(threads):
-        spread = errors(Rows.of(Y), result.R, result.tau, ordered=ordered)
+        spread = errors(Rows.of(Y), result.R, result.tau, ordered=order.ordered)
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
-    return solution, facts(answer, solution.order)
+    found = facts(answer, solution.order)
+    found["rows_in_time"], found["rows_order"] = order.in_time, order.reason
+    if spectra is not None:
+        found["bands"] = len(spectra)
+    return solution, found
+
+
+def order_in(source: Source, P: Array, Y: Array) -> RowOrder:
+    """Return whether the rows of a source have an order, from its components Y, or its first rows if Y has a part."""
+    mine = np.array(own(source.n))
+    if source.n > LARGEST_ROWS:
+        mine = mine[:ORDER_ROWS]
+        Y = np.concatenate(list(source.project(P.astype(np.float32), mine)))
+    return agreed(row_order(source, Y, mine))
+
+
+def spectra_in(source: Source, P: Array, Y: Array, order: RowOrder) -> Array | None:
+    """Return the spectral matrices of the components Y (n, k) of rows in time, which take the place of their variances.
+
+    None for other rows, and where no piece is long enough and nobody asked. Raise InputError where somebody did.
+    """
+    if not order.in_time or not (order.reason == "given" or are_long_enough(source.pieces, source.n)):
+        return None
+    if source.n <= LARGEST_ROWS:
+        return spectra_of(Y, pieces_of(source, np.array(own(source.n))))
+    scale = std_of(Y) / np.sqrt(np.einsum("fii->i", S := spectra_of_source(source, P)) / len(S))
+    return S * np.outer(scale, scale)  # linear ICA has rows of unit variance
 
 
 def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]) -> Answer:

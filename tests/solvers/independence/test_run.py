@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from source_kinds import series
 
 import sigmapca_cli as sp
 from sigmapca_cli.evaluation import metrics
@@ -97,3 +98,24 @@ def test_dependent_pairs_have_the_numbers_of_the_components(tmp_path):
     run = sp.train(X, k=4, model="lica", solver="independence", outputs=tmp_path)
     matched = np.abs(np.corrcoef(run.transform(X).T, s.T)[:4, 4:]).argmax(axis=1)
     assert [{int(matched[i]) for i in pair} for pair in run.evaluation["dependent_pairs"]] == [{0, 2}]
+
+
+def test_rows_in_time_are_told_apart_by_their_spectra(tmp_path):
+    """Gaussian series of equal variance; white rows have no spectra in their run, and `data.ordered=false` none."""
+    X, E = mixed(series("Gaussian", 2000, 0, np.array([0.95, 0.6, 0.3, -0.6]), np.ones(4)))
+    run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
+    assert metrics.mcc(run.filters, E) > 0.998
+    assert run.evaluation["rows_in_time"] and run.evaluation["bands"] == 20
+    refused = sp.train(X, k=4, solver="independence", data__ordered=False, outputs=tmp_path)
+    assert metrics.mcc(refused.filters, E) < 0.95 and "bands" not in refused.evaluation
+    white, F = mixed(np.random.default_rng(0).laplace(size=(2000, 4)))
+    plain = sp.train(white, k=4, solver="independence", outputs=tmp_path)
+    assert metrics.mcc(plain.filters, F) > 0.999 and not plain.evaluation["rows_in_time"]
+    asked = sp.train(white, k=4, solver="independence", data__ordered=True, outputs=tmp_path)
+    assert metrics.mcc(asked.filters, F) > 0.999 and asked.evaluation["bands"] == 20
+
+
+def test_sounds_are_rows_in_time_and_the_run_says_so(tmp_path, capsys):
+    run = sp.train(data="signals", solver="independence", outputs=tmp_path)
+    assert run.evaluation["rows_order"] == "sound"
+    assert "data.ordered=false" in capsys.readouterr().out

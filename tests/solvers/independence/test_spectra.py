@@ -6,7 +6,7 @@ from solver_helpers import orthogonal
 from source_kinds import ALL, SERIES_SIGMA, matched, projected, series
 
 from sigmapca_cli.solvers.independence.solve import solve
-from sigmapca_cli.solvers.independence.spectra import are_ordered, spectra_of
+from sigmapca_cli.solvers.independence.spectra import spectra_of
 from sigmapca_cli.system.errors import InputError
 
 
@@ -57,21 +57,3 @@ def test_pieces_that_are_too_short_or_outside_are_refused():
     with pytest.raises(InputError):
         spectra_of(Y, [500])
     assert spectra_of(Y, [100]).shape[1:] == (5, 5)
-
-
-def test_rows_in_time_are_told_from_rows_without_an_order():
-    S = series("laplace", 2000, 0)
-    assert are_ordered(S)
-    assert not are_ordered(np.random.default_rng(0).permutation(S))
-    rng = np.random.default_rng(1)
-    returns = rng.normal(size=(2000, 3)) * np.exp(series("Gaussian", 2000, 2, np.full(3, 0.98), 1.0))
-    assert are_ordered(returns)
-    wrong = sum(are_ordered(np.random.default_rng(seed).standard_t(3, (300, 6))) for seed in range(300))
-    assert wrong <= 3
-
-
-def test_a_jump_between_pieces_is_no_order():
-    rng = np.random.default_rng(0)
-    Y = rng.normal(size=(64, 2))
-    pieces = np.arange(1, 64, 1)
-    assert not are_ordered(np.cumsum(Y, axis=0), pieces)
