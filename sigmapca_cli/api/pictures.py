@@ -67,8 +67,11 @@ class Picture:
 
 def png(figure: Figure, dpi: int = 110) -> bytes:
     """Return a figure as PNG."""
+    from sigmapca_cli.figures.fonts import drawn_in_all_scripts
+
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
+    with drawn_in_all_scripts(figure):
+        figure.savefig(buffer, format="png", dpi=dpi)
     return buffer.getvalue()
 
 

@@ -22,7 +22,7 @@ class Form:
     k: int
     names: Sequence[str] | None = None
     labels: Sequence[str] | None = None
-    rate: int | None = None
+    rate: float | None = None
 
 
 def claim(
@@ -202,7 +202,7 @@ def wav(path: Path, form: Form) -> Iterator[Any]:
     sound = np.concatenate(blocks)
     peak = np.abs(sound).max(axis=0)
     scaled = np.rint(sound / np.where(peak > 0, peak, 1.0) * 32767).astype(np.int16)
-    wavfile.write(path, form.rate, scaled)
+    wavfile.write(path, round(form.rate), scaled)
 
 
 KINDS = {".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}

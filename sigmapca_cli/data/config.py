@@ -76,6 +76,7 @@ def usual_standardise(name: str) -> str | None:
 
 # Fields that some older stored configurations lack, with the value that keeps the old behaviour; `recognise` has none.
 YOUNGER_DATA: dict[str, Any] = {
+    "rows": None,
     "columns": None,
     "drop": None,
     "decimal": "auto",
@@ -159,6 +160,7 @@ class DataConfig(Sealable):
     key: str | None = None  # npz, mat: which variable
     dataset: str | None = None  # h5: which data set
     transpose: bool = False  # rows are features
+    rows: Any = None  # of an array of three or more dimensions: names or numbers of those that count the rows
     header: str = "auto"  # csv, tsv: whether the first line holds names
     columns: Any = None  # names (or numbers, counted from 0) of the columns to read; null: all
     drop: Any = None  # names of columns to leave out
@@ -178,7 +180,9 @@ class DataConfig(Sealable):
         if self.standardise is None:
             self.standardise = usual_standardise(self.name)
         self.path = _path(self.name, self.path)
-        self.columns, self.drop = (name_list(key, getattr(self, key)) for key in ("columns", "drop"))
+        self.columns, self.drop, self.rows = (
+            name_list(key, getattr(self, key)) for key in ("columns", "drop", "rows")
+        )
         for field, allowed in CHOICES.items():
             if field == "standardise" and self.standardise is None:
                 continue

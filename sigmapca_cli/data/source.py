@@ -49,7 +49,7 @@ class Source(SecondMoments):
     p: int
     patch_shape: tuple[int, int, int] | None = None
     truth: Truth | None = None
-    sample_rate: int | None = None
+    sample_rate: float | None = None
     names: tuple[str, ...] | None = None  # of the features, where the file names its columns
     units: Mapping[str, str] = MappingProxyType({})  # of the features, by name
     labels: Sequence[str] | None = None  # of the rows: the index that was left out

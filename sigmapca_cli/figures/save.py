@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sigmapca_cli.figures.fonts import drawn_in_all_scripts
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
 
@@ -47,10 +48,11 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
     """
     written = targets(path, formats)
     make_folder(written[0].parent)
-    for kind, target in zip(formats, written, strict=True):
-        metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
-        with replacing(target) as aside:
-            figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
+    with drawn_in_all_scripts(figure):
+        for kind, target in zip(formats, written, strict=True):
+            metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
+            with replacing(target) as aside:
+                figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
     return written
 
 

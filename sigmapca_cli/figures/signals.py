@@ -22,7 +22,7 @@ def plot_signals(
     mixed: ArrayLike,
     recovered: ArrayLike,
     sources: ArrayLike | None = None,
-    sample_rate: int | None = None,
+    sample_rate: float | None = None,
     title: str = "",
 ) -> Figure:
     """Draw the columns of mixed (n, p), recovered (n, k) and true sources (n, l) over time, one panel per channel.
@@ -55,7 +55,7 @@ def plot_signals(
     return figure
 
 
-def plot_traces(X: ArrayLike, sample_rate: int | None = None, title: str = "") -> Figure:
+def plot_traces(X: ArrayLike, sample_rate: float | None = None, title: str = "") -> Figure:
     """Draw the columns of X (n, p) over time, one panel each."""
     X = np.asarray(X, dtype=np.float64)
     lines = min(X.shape[1], MOST_CHANNELS)
@@ -87,7 +87,7 @@ def in_order_of(Y: Array, S: Array) -> tuple[Array, list[str]]:
     return Y[:, order + rest] * np.array(signs + [1.0] * len(rest)), labels + [""] * len(rest)
 
 
-def _time(n: int, sample_rate: int | None) -> tuple[Array, str]:
+def _time(n: int, sample_rate: float | None) -> tuple[Array, str]:
     return (
         (np.arange(n) / sample_rate, "time (seconds)")
         if sample_rate

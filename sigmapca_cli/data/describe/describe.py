@@ -11,6 +11,7 @@ from sigmapca_cli.data.config import DataConfig, name_list
 from sigmapca_cli.data.describe.recognise import options_for
 from sigmapca_cli.data.describe.suggestion import Suggestion, remedies, suggestion
 from sigmapca_cli.data.describe.summary import summary
+from sigmapca_cli.data.readers.column_files import ListColumns
 from sigmapca_cli.data.readers.table import WordColumns
 from sigmapca_cli.data.source import Source
 
@@ -24,8 +25,11 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     table has a description.
     """
     options = options_for(path, options)
-    source, left_out = lenient(DataConfig(path=str(path), **options))
+    cfg = DataConfig(path=str(path), **options)
+    source, left_out = lenient(cfg)
     facts = summary(source)
+    if source_columns := name_list("columns", cfg.columns):
+        options["columns"] = source_columns
     if left_out:
         facts["left_out"] = left_out
         options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out]
@@ -52,13 +56,20 @@ def silence_warnings() -> Iterator[None]:
 
 
 def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
-    """Return the source of a table without its columns of words, and these columns with what they hold."""
+    """Return the source of a table without its columns of words, and these columns with what they hold.
+
+    A column of lists of numbers is the matrix; `cfg` says then which.
+    """
     left_out: dict[str | int, str] = {}
     if cfg.name == "array" and cfg.missing == "refuse":
         cfg.missing = "mean"
     while True:
         try:
             return build(cfg), left_out
+        except ListColumns as problem:
+            if cfg.columns is not None:
+                raise
+            cfg.columns = problem.names[:1]
         except WordColumns as problem:
             if cfg.columns is not None or set(problem.names) <= set(left_out):
                 raise

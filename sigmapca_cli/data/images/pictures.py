@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.progress import paced
+from sigmapca_cli.data.readers.tiff import TIFF
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import reason
 
+NODATA = 42113  # GDAL's tag of the value that stands for no data
 ORIENTATION = 0x0112
 TURNED = (5, 6, 7, 8)  # orientations that exchange rows and columns
 BYTES, WORDS, WIDE = 8, 16, 32
@@ -55,6 +57,11 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
             except Image.DecompressionBombError:
                 raise too_large(path, most or 2 * (before or 0)) from None
             except UnidentifiedImageError:  # its words show the Python object of the open file
+                if is_tiff(path):
+                    raise InputError(
+                        f"{path} is a TIFF of several bands or of a type that no picture has: data=array "
+                        "data.rows=[0,1] reads each pixel as a row of bands"
+                    ) from None
                 raise InputError(
                     f"{path} has the name of an image, but its content is of no image format: remove or replace it"
                 ) from None
@@ -65,6 +72,12 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
             yield image
     finally:
         Image.MAX_IMAGE_PIXELS = before
+
+
+def is_tiff(path: Path) -> bool:
+    """Return whether a file begins as a TIFF does."""
+    with path.open("rb") as file:
+        return file.read(4) in TIFF
 
 
 def too_large(path: Path, most: int) -> InputError:
@@ -124,6 +137,8 @@ def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDAr
             image.seek(picture.page)
             if cfg.recognise and image.format != "TIFF":
                 ImageOps.exif_transpose(image, in_place=True)
+            if cfg.recognise:
+                _refuse_nodata(picture, image)
             pixels = _pixels(image, coloured, bits, cfg.recognise)
         except InputError:
             raise
@@ -137,6 +152,23 @@ def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDAr
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         raise InputError(f"{picture.named} has pixels that are NaN or infinite: repair or remove it")
     return pixels
+
+
+def _refuse_nodata(picture: Picture, image: Any) -> None:
+    """Raise InputError for pixels without data in a picture of GDAL: patches would hold their value as brightness."""
+    try:
+        value = float(image.tag_v2[NODATA].strip("\0 "))
+    except (AttributeError, KeyError, ValueError):
+        return
+    stored = np.asarray(image)
+    missing = int(
+        np.count_nonzero(np.isnan(stored) if np.isnan(value) else stored == stored.dtype.type(value))
+    )
+    if missing:
+        raise InputError(
+            f"{picture.named}: {missing} of {stored.size} pixels have the value {value:g}, which stands for no data: "
+            "fill them or cut them off; data.recognise=false takes them as they are"
+        )
 
 
 def _pixels(image: Any, coloured: bool, bits: int, blend: bool) -> NDArray:

@@ -244,6 +244,8 @@ def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
     source = SparseSource("array", table.data, where, options, part, in_table(table, None), least)
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
     source.names = None if table.names is None else tuple(table.names)
+    if cfg.half == "all":
+        source.labels = table.labels
     return source
 
 
@@ -262,6 +264,7 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
     source.incomplete, source.missing = fixed.incomplete, fixed.by_column
     source.names = None if table.names is None else tuple(table.names)
+    source.sample_rate = table.sample_rate
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
     source.row_words = row_words(table, fixed.kept, part or slice(None))
     if table.labels is not None and fixed.kept is None and part is None:

@@ -36,8 +36,14 @@ def files_of(path: str | Sequence[str]) -> list[Path]:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """Return the files of a folder of parts, as Spark and Dask write it; the folder itself if there are none."""
+    """Return the files of a folder of parts, as Spark and Dask write it; the folder itself if there are none.
+
+    They may lie in folders such as year=2020, by the values of a column.
+    """
     files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
+    if not files:
+        inside = (f for f in folder.rglob("*") if f.is_file() and not f.name.startswith((".", "_")))
+        files = [f for f in inside if all("=" in part for part in f.relative_to(folder).parts[:-1])]
     kinds = {f.suffix.lower() for f in files} & set(PARTS)
     if len(kinds) > 1:
         shown = ", ".join(sorted(kinds))

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.column_files import read_columns
+from sigmapca_cli.data.readers.dimensions import as_matrix
 from sigmapca_cli.data.readers.hdf5 import pick, read_hdf5
+from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
+from sigmapca_cli.data.readers.recordings import read_recording
 from sigmapca_cli.data.readers.sparse_files import from_archive
 from sigmapca_cli.data.readers.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.data.readers.text import read_text
+from sigmapca_cli.data.readers.tiff import TIFF, read_tiff
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged, need_memory
 
+HDF5 = b"\x89HDF\r\n\x1a\n"
 PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
 
 
@@ -71,12 +76,13 @@ def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
 
 
 def _matrices(archive: Any) -> list[str]:
-    """Return the names of the two-dimensional arrays; of all arrays if there is none or a header is unreadable."""
+    """Return the names of the matrices, else of the arrays of more dimensions; of all if a header is unreadable."""
     try:
-        found = [name for name in archive.files if len(_header(archive, name)[0]) == 2]
+        sizes = {name: len(_header(archive, name)[0]) for name in archive.files}
     except ValueError:
         return list(archive.files)
-    return found or list(archive.files)
+    matrices = [name for name, ndim in sizes.items() if ndim == 2]
+    return matrices or [name for name, ndim in sizes.items() if ndim > 2] or list(archive.files)
 
 
 def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
@@ -112,6 +118,8 @@ def read_mat(path: Path, cfg: DataConfig) -> Table:
     names = [name for name, value in found.items() if np.ndim(value) == 2 and name not in cells]
     if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
         names = wide  # in MATLAB numbers and vectors are matrices too
+    if more := [name for name, value in found.items() if np.ndim(value) > 2 and not wide]:
+        names = more
     value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
     # MATLAB stores sparse matrices by columns.
     matrix: Any = value.astype(np.float64).tocsr() if hasattr(value, "toarray") else np.asarray(value)
@@ -135,11 +143,12 @@ SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
     (b"\x93NUMPY", read_npy),
     (b"PK\x03\x04", read_npz),
     (b"PK\x05\x06", read_npz),
-    (b"\x89HDF\r\n\x1a\n", read_hdf5),
+    (HDF5, read_hdf5),
     (b"PAR1", read_columns),
     (b"ARROW1", read_columns),
     (b"FEA1", read_columns),
     (b"MATLAB 5.0", read_mat),
+    *((mark, read_tiff) for mark in TIFF),
 )
 BINARY_SUFFIXES = {
     ".npy",
@@ -162,11 +171,22 @@ REFUSED = (
 
 
 def is_hdf5(path: Path) -> bool:
-    """Return whether a file begins with the signature of HDF5."""
+    """Return whether a file has the signature of HDF5, at its beginning or behind a user block."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+        return has_signature(file)
+
+
+def has_signature(file: BinaryIO) -> bool:
+    """Return whether HDF5 begins in an open file: at 0, or at 512, 1024, 2048, …, behind a block of the user's."""
+    size, place = file.seek(0, 2), 0
+    while place < min(size, 1 << 24):
+        file.seek(place)
+        if file.read(8) == HDF5:
+            return True
+        place = max(512, 2 * place)
+    return False
 
 
 def is_zarr(folder: Path) -> bool:
@@ -196,6 +216,8 @@ def read_matrix(path: Path, cfg: DataConfig) -> Table:
 
 def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
     """Return the reader of a file that begins with the bytes `head`."""
+    if path.name.lower().endswith(RECORDINGS):
+        return read_recording
     for signature, reader in SIGNATURES:
         if head.startswith(signature):
             return reader
@@ -207,6 +229,8 @@ def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
         return read_hdf5
     if path.suffix.lower() == ".safetensors" and head[8:9] == b"{":
         return read_safetensors
+    if path.suffix.lower() in (".h5", ".hdf5", ".nc") and is_hdf5(path):
+        return read_hdf5
     if path.suffix.lower() in BINARY_SUFFIXES:
         raise InputError(f"{path} is not a {path.suffix} file (it starts with {head[:6]!r}): check data.path")
     return read_text
@@ -214,6 +238,8 @@ def reader_of(path: Path, head: bytes) -> Callable[[Path, Any], Table]:
 
 def select(table: Table, cfg: DataConfig, path: Path) -> Table:
     """Return the table with the columns that `cfg` selects; its values may not be read yet."""
+    if table.data.ndim > 2 and table.data.dtype.kind in "biuf":
+        table = as_matrix(table.data, cfg, path)
     fields = table.data.dtype.names
     if fields:
         return without_counter(_records(table.data, cfg, path), cfg, path)

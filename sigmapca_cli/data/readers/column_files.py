@@ -1,6 +1,7 @@
 """Readers of Parquet and Feather, by pyarrow: columns with names and types, and the index that pandas stored."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import collected
-from sigmapca_cli.data.readers.table import Table, chosen, place_of, refuse_words
+from sigmapca_cli.data.readers.table import Table, chosen, listed, override, place_of, refuse_words
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
 
@@ -21,6 +22,7 @@ def read_columns(path: Path, cfg: DataConfig) -> Table:
     """Return the selected numeric columns of a Parquet or Feather file, of a large one on disk; only those are read."""
     try:
         import pyarrow as arrow
+        import pyarrow.compute
     except ImportError:
         raise InputError(
             f"{path} is Parquet or Feather, which needs a package: pip install pyarrow"
@@ -36,6 +38,11 @@ def read_columns(path: Path, cfg: DataConfig) -> Table:
         index = [i for i, name in enumerate(names) if name in declared or name.startswith(INDEX)]
         index = index if cfg.recognise and cfg.columns is None else []
         keep = chosen(names, len(names), cfg, path, index)
+        lists = [names[i] for i in keep if _is_list(schema.field(i).type)]
+        if lists and len(keep) == 1:
+            return Table(collected_lists(path, lists[0], read(keep), arrow))
+        if lists:
+            raise ListColumns(path, lists)
         kinds = [_kind(schema.field(i).type) for i in keep]
         bad: list[tuple[str | int, str, str]] = [
             (names[i], kind, str(schema.field(i).type))
@@ -69,6 +76,52 @@ def values_of(path: Path, name: str | int) -> list[Any]:
         schema, read = (_parquet if opened.read(4) == b"PAR1" else _feather)(path)
         place = place_of(name, schema.names, len(schema.names), "subject", path)
         return [value for batch in read([place]) for value in batch[0].to_pylist()]
+
+
+class ListColumns(InputError):
+    """Error for columns whose fields are lists of numbers, beside other columns; names: their names."""
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        super().__init__(
+            f"{path}: column {listed(names)} holds lists of numbers beside other columns: read it as the matrix with "
+            f"{override('columns', names[:1])}"
+        )
+        self.names = names
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(lists and not isinstance(_kind(kind.value_type), str))
+
+
+def collected_lists(path: Path, name: str, batches: Iterator[Any], arrow: Any) -> Any:
+    """Return the lists of a column as the rows of a matrix. Raise InputError for missing lists and other lengths."""
+    width, blocks = 0, []
+
+    def matrices() -> Iterator[NDArray]:
+        nonlocal width
+        for (column,) in batches:
+            if not len(column):
+                continue
+            lengths = set(arrow.compute.list_value_length(column).to_pylist())
+            width = width or next(iter(lengths)) or 0
+            if lengths != {width} or not width:
+                raise InputError(
+                    f"{path}: the lists of column {name!r} have different lengths, or some are missing: make them equal"
+                )
+            values = column.flatten()
+            kind = _kind(values.type)
+            yield _values([values], arrow, np.float64 if values.null_count else kind).reshape(-1, width)
+
+    rows = matrices()
+    for block in rows:
+        blocks.append(block)
+        break
+    if not blocks:
+        raise InputError(f"{path} has no rows: give rows of numbers")
+    return collected(chain(blocks, rows), width, blocks[0].dtype)
 
 
 def _parquet(path: Path) -> tuple[Any, Read]:

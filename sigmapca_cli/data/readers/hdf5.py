@@ -1,4 +1,4 @@
-"""Readers of a matrix from HDF5 and netCDF, with fill values, scale factors and the names of dimension scales."""
+"""Readers of a matrix from HDF5 and netCDF, with packed values and the names of dimension scales."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.readers.annotated import (
+    cells_of_labels,
+    features_of,
+    from_tenx,
+    is_anndata,
+    samples_of,
+    tenx_group,
+)
+from sigmapca_cli.data.readers.dimensions import as_matrix
+from sigmapca_cli.data.readers.packed import Decoded, Packing
 from sigmapca_cli.data.readers.sparse_files import from_group, is_group
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import as_text, damaged, need_memory, self_contained, stored
 
-FILLS = ("_FillValue", "missing_value")
+# Attributes by which a variable of netCDF names others that describe it.
+DESCRIBING = ("coordinates", "bounds", "ancillary_variables", "grid_mapping", "climatology")
+NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+REFERENCES = "#refs#/"  # MATLAB 7.3 keeps the parts of cells there
 
 
 def pick(path: Path, names: Sequence[str], wanted: str | None, option: str) -> str:
@@ -45,77 +58,89 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
     import h5py
 
     self_contained(file)
-    names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
     wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
+    annotated = cfg.recognise and is_anndata(file)
     place = "X" if wanted is None else wanted
     if place in file and isinstance(file[place], h5py.Group) and is_group(file[place]):
         matrix = from_group(path, file[place])
-        return Table(matrix, _genes(file, matrix.shape[1]) if cfg.recognise else None)
-    matrices = [name for name in names if file[name].ndim == 2 and file[name].dtype.kind in "biufc"]
+        names = features_of(file, place, matrix.shape[1]) if cfg.recognise else None
+        return Table(matrix, names, labels=samples_of(file, matrix.shape[0]) if annotated else None)
+    if wanted is None and cfg.recognise and (group := tenx_group(file)) is not None:
+        matrix, names, labels = from_tenx(path, group)
+        return Table(matrix, names, labels=labels)
+    if wanted is None and annotated and isinstance(file.get("X"), h5py.Dataset):
+        wanted = "X"
+    names = _data_sets(file)
+    name = _chosen(file, path, names, wanted, cfg)
+    return _columns(file, path, names) if name is None else _array(file, path, name, cfg, annotated)
+
+
+def _data_sets(file: Any) -> list[str]:
+    """Return the names of all data sets but the parts of MATLAB's cells."""
+    import h5py
+
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return [name for name in names if not name.startswith(REFERENCES)]
+
+
+def _chosen(file: Any, path: Path, names: list[str], wanted: str | None, cfg: DataConfig) -> str | None:
+    """Return the name of the data set to read; None for vectors of equal length, which are columns side by side."""
+    if wanted is not None:
+        return pick(path, names, wanted, "dataset")
+    numeric = [name for name in names if file[name].dtype.kind in "biufc"]
+    matrices = [name for name in numeric if file[name].ndim == 2]
     tables = [name for name in names if file[name].ndim == 1 and file[name].dtype.names]
-    if wanted is None and not matrices and not tables and cfg.recognise:
-        together = _side_by_side(file, names)
-        if together:
-            return _columns(file, path, together)
-    name = pick(path, names if wanted is not None else matrices or tables, wanted, "dataset")
+    if len(wide := [name for name in matrices if min(file[name].shape) > 1]) == 1 and _of_matlab(
+        file, matrices
+    ):
+        matrices = wide  # in MATLAB numbers and vectors are matrices too
+    if not matrices and not tables and cfg.recognise:
+        if _side_by_side(file, names, path)[0]:
+            return None
+        matrices = [name for name in numeric if file[name].ndim > 2]
+    return pick(path, matrices or tables, None, "dataset")
+
+
+def _of_matlab(file: Any, names: Sequence[str]) -> bool:
+    return bool(names) and all("MATLAB_class" in file[name].attrs for name in names)
+
+
+def _array(file: Any, path: Path, name: str, cfg: DataConfig, annotated: bool) -> Table:
+    """Return one data set as a table, with what the file says about its columns and rows."""
     data = stored(file[name])
     if data.dtype.names:
         need_memory(float(data.size * data.dtype.itemsize), path, "save it as a plain matrix")
         return Table(data[...])
-    columns = _names(data, file) if cfg.recognise else None
+    packing = Packing.of(data) if cfg.recognise else Packing()
+    held = Decoded(data, packing) if packing else data
+    if data.ndim > 2 and data.dtype.kind in "biuf":
+        table = as_matrix(held, cfg, f"{path}: {name}", *(_dimensions(data) if cfg.recognise else ()))
+        file.close()
+        return table
+    columns, labels = _labels_of(file, name, data, annotated) if cfg.recognise else (None, None)
     units = {"": as_text(data.attrs["units"])} if "units" in data.attrs else {}
-    fill, scale, offset = _encoding(data) if cfg.recognise else ([], 1.0, 0.0)
-    if fill or (scale, offset) != (1.0, 0.0):
-        return Table(Decoded(data, fill, scale, offset), columns, units)
-    place = data.id.get_offset()
-    if place is not None and data.dtype.kind in "biuf" and not data.compression and data.size:
+    if packing:
+        return Table(held, columns, units, labels=labels)
+    offset = data.id.get_offset()
+    if offset is not None and data.dtype.kind in "biuf" and not data.compression and data.size:
         kind, shape = data.dtype, data.shape
         file.close()
-        return Table(np.memmap(path, kind, "r", place, shape), columns, units)
-    return Table(data, columns, units)
+        return Table(np.memmap(path, kind, "r", offset, shape), columns, units, labels=labels)
+    return Table(data, columns, units, labels=labels)
 
 
-def _genes(file: Any, width: int) -> list[str] | None:
-    """Return the names of the features of an h5ad file: the index of its group `var`."""
-    var = file.get("var")
-    key = as_text(var.attrs.get("_index", "_index")) if var is not None and hasattr(var, "attrs") else ""
-    if not key or key not in var or not hasattr(var[key], "dtype"):
-        return None
-    return _labels(stored(var[key])[...], width)
-
-
-class Decoded:
-    """A data set (n, p) decoded by its attributes: fill values become NaN, then times scale_factor plus add_offset.
-
-    float64; read in blocks, like an h5py data set.
-    """
-
-    def __init__(self, data: Any, fill: Sequence[float], scale: float, offset: float) -> None:
-        self._data, self._fill, self._scale, self._offset = data, fill, scale, offset
-        self.shape, self.ndim, self.dtype = data.shape, data.ndim, np.dtype(np.float64)
-        self.size, self.chunks = data.size, data.chunks
-
-    def __getitem__(self, index: Any) -> NDArray[np.float64]:
-        return decoded(np.asarray(self._data[index]), self._fill, self._scale, self._offset)
-
-
-def decoded(raw: NDArray, fill: Sequence[float], scale: float, offset: float) -> NDArray[np.float64]:
-    """Return the decoded values of stored ones, by the conventions of netCDF."""
-    out = raw.astype(np.float64)
-    for value in fill:
-        out[raw == np.asarray(value).astype(raw.dtype)] = np.nan
-    return out * scale + offset if (scale, offset) != (1.0, 0.0) else out
-
-
-def _encoding(data: Any) -> tuple[list[float], float, float]:
-    """Return (fill values, scale_factor, add_offset) from the attributes."""
-    fill = [float(v) for name in FILLS if name in data.attrs for v in np.ravel(data.attrs[name]) if v == v]
-    scale, offset = (
-        float(np.ravel(data.attrs[name])[0]) if name in data.attrs else neutral
-        for name, neutral in (("scale_factor", 1.0), ("add_offset", 0.0))
-    )
-    return fill, scale, offset
+def _labels_of(file: Any, name: str, data: Any, annotated: bool) -> tuple[list[str] | None, list[str] | None]:
+    """Return the names of the columns of a matrix, and those of its rows."""
+    if data.ndim != 2:
+        return None, None
+    if annotated:
+        return features_of(file, name, data.shape[1]), samples_of(file, data.shape[0])
+    if cells := cells_of_labels(file) if "MATLAB_class" in data.attrs else {}:
+        by_side = [[texts for texts in cells.values() if len(texts) == size] for size in data.shape]
+        rows, columns = (found[0] if len(found) == 1 else None for found in by_side)
+        return (columns, rows) if data.shape[0] != data.shape[1] else (None, None)
+    return _names(data, file), None
 
 
 def _names(data: Any, file: Any) -> list[str] | None:
@@ -123,9 +148,27 @@ def _names(data: Any, file: Any) -> list[str] | None:
     beside = data.name.removesuffix("_values") + "_items"
     if data.name.endswith("_values") and beside in file:
         return _labels(stored(file[beside])[...], data.shape[1])
-    if data.ndim == 2 and len(data.dims[1]) > 0:
-        return _labels(stored(data.dims[1][0])[...], data.shape[1])
-    return None
+    return _scale(data, 1)
+
+
+def _scale(data: Any, axis: int) -> list[str] | None:
+    """Return the values of the dimension scale of an axis as names; None if it has none."""
+    if len(data.dims[axis]) == 0:
+        return None
+    scale = data.dims[axis][0]
+    if as_text(scale.attrs.get("NAME", "")).startswith(NO_VARIABLE):
+        return None
+    return _labels(stored(scale)[...], data.shape[axis])
+
+
+def _dimensions(data: Any) -> tuple[list[str] | None, list[list[str] | None]]:
+    """Return the names of the dimensions of a data set, if all have one, and the values along each."""
+    scales = [data.dims[i][0].name.rpartition("/")[2] if len(data.dims[i]) else "" for i in range(data.ndim)]
+    names = scales if all(scales) and len(set(scales)) == len(scales) else None
+    values = [_scale(data, i) for i in range(data.ndim)]
+    if names is not None:  # places that are only numbered have no other name
+        values = [value or [str(j) for j in range(n)] for value, n in zip(values, data.shape, strict=True)]
+    return names, values
 
 
 def _labels(values: NDArray, width: int) -> list[str] | None:
@@ -133,25 +176,42 @@ def _labels(values: NDArray, width: int) -> list[str] | None:
     if values.shape != (width,) or (values.dtype.kind in "iu" and np.array_equal(values, np.arange(width))):
         return None
     if values.dtype.kind in "iuf":
-        return [f"{value:g}" for value in values.tolist()]
+        short = [f"{value:g}" for value in values.tolist()]
+        return short if len(set(short)) == width else [str(value) for value in values.tolist()]
     return [as_text(value) for value in values.tolist()] if values.dtype.kind in "SO" else None
 
 
-def _side_by_side(file: Any, names: Sequence[str]) -> list[str]:
-    """Return the numeric vectors of equal length that are not dimension scales: the columns of a data frame."""
+def _side_by_side(file: Any, names: Sequence[str], path: Path) -> tuple[list[str], list[str]]:
+    """Return the numeric vectors of equal length, the columns of a data frame, and a note on those left out.
+
+    Dimension scales, and variables that describe others, as their attribute `coordinates` says, are no columns.
+    """
     vectors = [
         name
         for name in names
         if file[name].ndim == 1 and file[name].dtype.kind in "biuf" and not file[name].is_scale
     ]
+    said = [
+        file.attrs.get("coordinates", ""),
+        *(file[n].attrs.get(key, "") for n in names for key in DESCRIBING),
+    ]
+    describing = {word for text in said for word in as_text(text).split()}
+    left_out = [name for name in vectors if name in describing]
+    vectors = [name for name in vectors if name not in describing]
     order = list(file)  # order of creation, if the file stores it; `visititems` is alphabetical
     vectors.sort(key=lambda name: order.index(name) if name in order else len(order))
     lengths = {len(file[name]) for name in vectors}
-    return vectors if len(vectors) > 1 and len(lengths) == 1 else []
+    notes = (
+        [f"{path}: {', '.join(left_out)} describes the others, as the file says: left out"]
+        if left_out
+        else []
+    )
+    return (vectors, notes) if len(vectors) > 1 and len(lengths) == 1 else ([], [])
 
 
 def _columns(file: Any, path: Path, names: Sequence[str]) -> Table:
+    names, notes = _side_by_side(file, names, path)
     need_memory(float(len(file[names[0]])) * len(names) * 8, path, "save a part of it")
-    columns = [decoded(stored(file[name])[...], *_encoding(file[name])) for name in names]
+    columns = [Packing.of(file[name]).decode(stored(file[name])[...]) for name in names]
     units = {name: as_text(file[name].attrs["units"]) for name in names if "units" in file[name].attrs}
-    return Table(np.column_stack(columns), list(names), units)
+    return Table(np.column_stack(columns), list(names), units, notes)

@@ -18,7 +18,8 @@ MOST_NAMED = 12
 # Names that programs give to the column that numbers the rows.
 COUNTERS = {
     "", "#", "id", "idx", "index", "key", "level_0", "n", "no", "no.", "nr", "nr.", "number", "obs", "observation",
-    "row", "row.names", "row_id", "row_number", "rowid", "rownames", "unnamed: 0", "unnamed: 0.1",
+    "participant", "respondent", "row", "row.names", "row_id", "row_number", "rowid", "rownames", "sample", "spectrum",
+    "subject", "unnamed: 0", "unnamed: 0.1",
 }  # fmt: skip
 
 
@@ -45,6 +46,7 @@ class Table:
     subjects: NDArray[np.int64] | None = None  # of the rows: whose they are, numbered as they appear
     pieces: tuple[int, ...] = ()  # rows at which a new file or a stretch after a gap begins
     timed: bool = False  # a column counts the time
+    sample_rate: float | None = None  # rows a second, of a recording
     columns: NDArray[np.int64] | None = None  # columns of `data` to use, in this order; None: all
 
 

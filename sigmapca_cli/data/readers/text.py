@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import collected
 from sigmapca_cli.data.readers.table import Table, chosen, place_of, refuse_words
-from sigmapca_cli.data.readers.text_fields import MISSING, is_missing, kind_of, number, with_unit
+from sigmapca_cli.data.readers.text_fields import (
+    MISSING,
+    amount_and_unit,
+    is_missing,
+    kind_of,
+    number,
+    with_unit,
+)
 from sigmapca_cli.data.readers.text_layout import DECIMAL_COMMA, Layout, fields_of, opened, sniff, split
 from sigmapca_cli.system.errors import InputError
 
@@ -41,9 +48,12 @@ def read_text(path: Path, cfg: DataConfig) -> Table:
     if not len(data):
         what = f"a header ({', '.join(layout.names)[:60]})" if layout.names else "a line"
         raise InputError(f"{path} has {what} and no rows: give rows of numbers")
+    if reader.comments:
+        layout.notes.append(f"comments between the rows are left out ({reader.comments})")
     return Table(
         data,
         None if layout.names is None else [layout.names[i] for i in keep],
+        units=layout.units | reader.units_of_columns(),
         notes=[f"{path}: {note}" for note in layout.notes],
         line_of=lambda row: line_of(path, layout, row),
         labels=reader.labels or None,
@@ -61,7 +71,14 @@ def fields_in(path: Path, cfg: DataConfig, name: str | int) -> list[str]:
 def line_of(path: Path, layout: Layout, row: int) -> int:
     """Return the line, counted from 1, on which row `row`, counted from 0, begins; 0 if there is no such row."""
     with opened(path, layout.encoding) as file:
-        return next(islice(split(file, layout.delimiter), layout.first + row, None), (0, []))[0]
+        records = islice(split(file, layout.delimiter), layout.first, None)
+        rows = (record for record in records if not is_comment(record[1], layout.width))
+        return next(islice(rows, row, None), (0, []))[0]
+
+
+def is_comment(fields: Sequence[str], width: int) -> bool:
+    """Return whether a record is a comment: it begins with # or %, and has another number of fields than the rows."""
+    return len(fields) != width and fields[0][:1] in ("#", "%")
 
 
 @dataclass
@@ -88,7 +105,14 @@ class TextReader:
         self._label = layout.label if layout.label not in keep else None
         self.words: dict[int, Words] = {}
         self.labels: list[str] = []
+        self.comments = 0
         self._with_numbers: set[int] = set()
+        self._units: dict[int, set[str]] = {}
+
+    def units_of_columns(self) -> dict[str, str]:
+        """Return the unit that stands behind every number of a column, by the name of the column."""
+        names = self._layout.names or [str(i) for i in range(self._layout.width)]
+        return {names[i]: next(iter(units)) for i, units in self._units.items()}
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks of rows (m, number of columns), with NaN for missing values and words."""
@@ -103,6 +127,8 @@ class TextReader:
                     block = self._by_field(lines, file, before)
                 before += len(lines)
                 yield block
+        for i in [i for i, units in self._units.items() if i not in self._with_numbers and len(units) == 1]:
+            del self.words[i]  # all with the same unit
         for i, words in self.words.items():
             words.among_numbers = i in self._with_numbers
 
@@ -158,6 +184,9 @@ class TextReader:
                 yield line
 
         for line, fields in split(chain(lines[:], following()), layout.delimiter):
+            if is_comment(fields, layout.width):
+                self.comments += 1
+                continue
             if len(fields) != layout.width:
                 raise InputError(
                     f"{self._path}, line {before + line}: {len(fields)} fields, but the lines before have "
@@ -181,12 +210,22 @@ class TextReader:
         for row, text in enumerate(texts):
             try:
                 values[row] = number(text, self._layout.decimal)
+                self._with_numbers.add(i)
             except ValueError:
                 if not is_missing(text):
                     self.words.setdefault(i, Words(places[row], text)).add(text)
-        if not np.isnan(values).all():
-            self._with_numbers.add(i)
+                    values[row] = self._amount(i, text)
         return values
+
+    def _amount(self, i: int, text: str) -> float:
+        """Return the number in a field with a unit, and note the unit of the column; NaN, and no unit, for a word."""
+        amount, unit = amount_and_unit(text) or ("", "")
+        with suppress(ValueError):
+            value = number(amount, self._layout.decimal)
+            self._units.setdefault(i, set()).add(unit)
+            return value
+        self._units.setdefault(i, set()).update(("", "a word"))
+        return np.nan
 
 
 def refusal(path: Path, layout: Layout, words: dict[int, Words], width: int) -> InputError:

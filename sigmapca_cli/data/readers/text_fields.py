@@ -11,8 +11,10 @@ MISSING = {
 }  # fmt: skip
 TRUTH = {"true": 1.0, "false": 0.0}
 MANY = 8  # so many numbers in order are hardly a row of measurements
-AMOUNT, UNIT = r"[+-]?\d+(?:[.,]\d+)*", r"(?:[%‰°€$£¥]|[a-zA-Zµ]{1,4})"
-WITH_UNIT = re.compile(rf"(?:[^\w\s.,;+-]\s?{AMOUNT}\s?{UNIT}?|{AMOUNT}\s?{UNIT})$")
+FEW = 4  # so many numbers at equal distances are hardly a row of measurements
+AMOUNT, UNIT = r"([+-]?\d+(?:[.,]\d+)*)", r"([%‰°€$£¥]|[a-zA-Zµ]{1,4})"
+WITH_UNIT = re.compile(rf"(?:([^\w\s.,;+-])\s?{AMOUNT}\s?{UNIT}?|{AMOUNT}\s?{UNIT})$")
+FORTRAN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[dD][+-]?\d+")  # 1.5D-03, double precision
 DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}")
 WHOLE = re.compile(r"[+-]?\d+(\.0+)?")
 
@@ -28,6 +30,8 @@ def number(text: str, decimal: str = ".") -> float:
         raise ValueError(text)
     if text[:1] in "tTfF" and text.lower() in TRUTH:
         return TRUTH[text.lower()]  # like the booleans of a Parquet table
+    if FORTRAN.fullmatch(text):
+        text = text.upper().replace("D", "E")
     return float(text.replace(",", ".") if decimal == "," else text)
 
 
@@ -43,6 +47,20 @@ def is_number(text: str, decimal: str = ".") -> bool:
 def with_unit(text: str) -> bool:
     """Return whether a field is a number with a unit or a currency."""
     return WITH_UNIT.match(text) is not None
+
+
+def amount_and_unit(text: str) -> tuple[str, str] | None:
+    """Return the number in a field, as it is written, and its unit or currency; None for another field."""
+    if (found := WITH_UNIT.match(text)) is None:
+        return None
+    before, prefixed, after, plain, unit = found.groups()
+    return (plain, unit) if before is None else (prefixed, before + (after or ""))
+
+
+def same_unit(fields: Sequence[str]) -> bool:
+    """Return whether all fields are numbers with the same unit."""
+    found = [amount_and_unit(field) for field in fields]
+    return len({unit and unit[1] for unit in found}) == 1 and found[0] is not None
 
 
 def is_date(text: str) -> bool:
@@ -72,9 +90,11 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
     def word(text: str) -> bool:
         return not is_number(text, decimal) and not is_missing(text)
 
+    columns = [[row[i] for row in rest if i < len(row)] for i in range(len(first))]
+    if rest and all(same_unit([f, *column]) for f, column in zip(first, columns, strict=True)):
+        return False
     if not rest or all(word(f) or not f for f in first):
         return any(word(f) for f in first)
-    columns = [[row[i] for row in rest if i < len(row)] for i in range(len(first))]
     differs = [
         word(f) and any(is_number(v, decimal) for v in column)
         for f, column in zip(first, columns, strict=True)
@@ -82,9 +102,12 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
     others = [is_number(f, decimal) for f in first]
     if any(differs) and (sum(differs) > 1 or not any(others)):
         return True  # a single word among numbers is an error in the row
-    if not first[0]:  # an empty corner above an index
-        return len(first) > 1 and rising(first[1:]) and all(row[0] for row in rest)
-    return word(first[0]) and numbers_on_top(first[1:], [row[1:] for row in rest])
+    below = [row[1:] for row in rest]
+    if not first[0] and all(row[0] for row in rest):  # an empty corner above an index
+        return len(first) > 2 and (rising(first[1:]) or numbers_on_top(first[1:], below))
+    if not word(first[0]):
+        return False
+    return numbers_on_top(first[1:], below) or (len(first) > MANY and on_axis(first[1:], below))
 
 
 def rising(fields: Sequence[str]) -> bool:
@@ -100,18 +123,51 @@ def in_order(fields: Sequence[str]) -> bool:
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
 
 
-def numbers_on_top(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first record is a header of numbers, far from the numbers below them.
+def on_axis(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first record is in order, as the values of an axis are, and no other one is."""
+    return in_order(first) and not any(in_order(row) for row in rest)
 
-    It is 0 … p−1, or rising whole numbers such as wavelengths, or many numbers in order such as wavenumbers.
+
+def evenly_spaced(fields: Sequence[str]) -> bool:
+    """Return whether all fields are numbers at equal distances, as far as their digits tell."""
+    if len(fields) < FEW or not in_order(fields):
+        return False
+    digits = max(len(field.partition(".")[2]) for field in fields)
+    steps = [b - a for a, b in pairwise(map(float, fields))]
+    # Each number may be off by half a unit of its last digit.
+    return max(steps) - min(steps) <= 2.001 * 10.0**-digits and abs(steps[0]) > 2.001 * 10.0**-digits
+
+
+def turning(fields: Sequence[str]) -> bool:
+    """Return whether a record goes up and down as unrelated numbers do: at every third of its fields or more."""
+    if not all(is_number(f) for f in fields):
+        return False
+    steps = [b - a for a, b in pairwise(map(float, fields))]
+    return sum(a * b < 0 for a, b in pairwise(steps)) >= len(steps) / 3
+
+
+def numbers_on_top(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first record is a header of numbers, such as wavelengths, ppm or m/z.
+
+    It is 0 … p−1; or numbers with decimals at equal distances; or many numbers in order above records that go up and
+    down; or rising whole numbers, or many numbers in order, far from those below them. No other record is like it.
     """
     if len(first) < 2 or len(rest) < 2:
         return False
     whole = rising(first) and not all(rising(row) for row in rest)
     if whole and [float(f) for f in first] == list(range(len(first))):
         return True
-    if not whole and not (len(first) >= MANY and in_order(first) and not any(in_order(row) for row in rest)):
-        return False
+    spaced = any("." in f for f in first) and evenly_spaced(first)
+    if spaced and not any(evenly_spaced(row) for row in rest):
+        return True
+    many = len(first) >= MANY and on_axis(first, rest)
+    if many and sum(map(turning, rest)) > len(rest) / 2:
+        return True
+    return (whole or many) and far_from(first, rest)
+
+
+def far_from(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether each number of the first record, of three or more, lies outside twice the range below it."""
     far = 0
     for i, text in enumerate(first):
         below = [float(row[i]) for row in rest if i < len(row) and is_number(row[i])]

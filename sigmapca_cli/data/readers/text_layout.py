@@ -12,6 +12,7 @@ from typing import TextIO
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.text_fields import (
+    amount_and_unit,
     is_missing,
     is_number,
     numbers_on_top,
@@ -29,7 +30,7 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?$")
-MAYBE_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+$")
+MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+$")  # no number with separators begins with 0
 QUOTED_OR_WORD = re.compile(r'"([^"]*)"(?=\s|$)|(\S+)')
 
 Record = tuple[int, list[str]]
@@ -47,6 +48,7 @@ class Layout:
     names: list[str] | None = None
     left_out: list[int] = field(default_factory=list)
     label: int | None = None  # the column that holds the rows' labels
+    units: dict[str, str] = field(default_factory=dict)  # by name, from a second line of the header
     notes: list[str] = field(default_factory=list)
 
 
@@ -195,6 +197,7 @@ def decimal_of(path: Path, fields: Sequence[str], given: str) -> str:
     """Return the decimal sign: as given, or a comma if some numbers have one and none has a point."""
     if given != "auto":
         return {"point": ".", "comma": ","}.get(given, given)
+    fields = [found[0] if (found := amount_and_unit(f)) else f for f in fields]
     commas = [f for f in fields if DECIMAL_COMMA.match(f)]
     if not commas or any("." in f and is_number(f) for f in fields):
         return "."
@@ -227,8 +230,24 @@ def _header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataConfig
             f"{path}: {len(first)} names in the first line, but {layout.width} fields in the lines below: correct it"
         )
     layout.names = [name or f"Unnamed: {i}" for i, name in enumerate(first)]  # as pandas calls them
+    if has_words and cfg.header == "auto" and cfg.recognise and of_units(rest, layout.decimal):
+        layout.first += 1
+        units, rest = rest[0], rest[1:]
+        layout.units = {name: unit for name, unit in zip(layout.names, units, strict=False) if unit}
+        layout.notes.append(f"the second line ({', '.join(units[:3])}, …) is read as units")
     if cfg.recognise and cfg.columns is None:
         _index(layout, first, rest)
+
+
+def of_units(rest: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Return whether the first of these records is a second line of a header: words above columns of numbers."""
+    if len(rest) < 3 or len(rest[0]) != len(rest[1]) or any(is_number(f, decimal) for f in rest[0]):
+        return False
+    above = [i for i, f in enumerate(rest[0]) if not is_missing(f)]
+    numeric = [
+        i for i in above if all(is_number(row[i], decimal) for row in rest[1:] if i < len(row) and row[i])
+    ]
+    return bool(above) and len(numeric) > len(above) / 2 and not any(with_unit(rest[0][i]) for i in above)
 
 
 def _index(layout: Layout, first: list[str], rest: list[list[str]]) -> None:
