@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 MOST_MEMORY = 1 << 30
-LONGEST = 60  # seconds that one test may hang in a library before the process ends with a traceback
+LONGEST = 300  # seconds that one test may hang in a library before the process ends with a traceback
 
 
 @pytest.fixture
