@@ -59,7 +59,11 @@ ORDINARY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("arguments", "expected"), every(CASES, ORDINARY), ids=lambda value: " ".join(value))
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    every(CASES, ORDINARY),
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "says",
+)
 def test_one_line_and_status_2(sigmapca, tmp_path, arguments, expected):
     result = sigmapca("train", *arguments)
     assert result.returncode == 2, result.stderr

@@ -36,13 +36,17 @@ def train(folder, *overrides):
     return StoredRun.open(start(job_of(composed(*SMALL, *STEPS, f"outputs={folder}", *overrides))))
 
 
+ALL = pytest.mark.parametrize("gone_on", [("tensorboard", "mlflow", "wandb")], indirect=True, ids=["all"])
+
+
 @pytest.fixture(scope="module")
-def gone_on(tmp_path_factory):
-    """A run with all trackers, ended by an error at step 35, which went on from its checkpoint of step 20."""
-    for package in ("tensorboard", "mlflow", "wandb"):
+def gone_on(request, tmp_path_factory):
+    """A run with trackers, ended by an error at step 35, which went on from its checkpoint of step 20."""
+    trackers = getattr(request, "param", ("tensorboard",))
+    for package in trackers:
         pytest.importorskip(package, reason=f"skipped: {package} is not installed")
     folder = tmp_path_factory.mktemp("outputs")
-    words = ("tracker=[tensorboard,mlflow,wandb]", "tags=[pilot,v2]", "note=a first try", "if_exists=resume")
+    words = (f"tracker=[{','.join(trackers)}]", "tags=[pilot,v2]", "note=a first try", "if_exists=resume")
     log = RunWriter.log
 
     def log_until_35(writer, step, values):
@@ -60,7 +64,7 @@ def gone_on(tmp_path_factory):
         first = read_ids(next(folder.glob("nlpca/*")))
         run = train(folder, *words)
     assert len(list(folder.glob("nlpca/*"))) == 1 and run.status == "finished"
-    assert read_ids(run.folder) == first and set(first) == {"tensorboard", "mlflow", "wandb"}
+    assert read_ids(run.folder) == first and set(first) == set(trackers)
     return run
 
 
@@ -84,6 +88,8 @@ def test_tensorboard_shows_the_curve_of_the_run_once(gone_on):
     np.testing.assert_allclose(found["evaluation/mcc"][1], [gone_on.evaluation["mcc"]], rtol=1e-6)
 
 
+@ALL
+@pytest.mark.full
 def test_mlflow_has_one_entry_with_the_curve_of_the_run(gone_on):
     from mlflow import MlflowClient
 
@@ -127,6 +133,8 @@ def records(path):
             yield record
 
 
+@ALL
+@pytest.mark.full
 def test_weights_and_biases_goes_on_with_the_same_run(gone_on):
     files = sorted(gone_on.folder.glob("wandb/offline-run-*/*.wandb"))
     assert len(files) == 2
@@ -145,6 +153,7 @@ def test_weights_and_biases_goes_on_with_the_same_run(gone_on):
     np.testing.assert_allclose(list(curve.values()), gone_on.metrics["loss"])
 
 
+@ALL
 @pytest.mark.full
 def test_the_run_is_the_same_with_trackers_and_without(gone_on, tmp_path):
     plain = train(tmp_path)
@@ -153,6 +162,7 @@ def test_the_run_is_the_same_with_trackers_and_without(gone_on, tmp_path):
     assert not (plain.folder / "trackers.json").exists() and "tags" not in plain.attrs
 
 
+@ALL
 @pytest.mark.full
 def test_stored_runs_are_logged_afterwards_and_not_twice(gone_on, tmp_path):
     from mlflow import MlflowClient
@@ -183,6 +193,7 @@ def test_a_package_that_is_missing_is_one_line_of_warning(tmp_path, monkeypatch,
     )
 
 
+@pytest.mark.full
 def test_a_tracker_that_fails_on_the_way_is_left_out_and_the_others_go_on(tmp_path, caplog):
     pytest.importorskip("mlflow", reason="skipped: mlflow is not installed")
     pytest.importorskip("tensorboard", reason="skipped: tensorboard is not installed")
