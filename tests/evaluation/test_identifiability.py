@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from mechanisms import every
 
 from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify, scan_a
@@ -55,7 +56,7 @@ def fitted_axes(Y, a, angles=16):
     return turned(low)
 
 
-@pytest.mark.parametrize("a", [0.8, 4.0])
+@pytest.mark.parametrize("a", every([0.8, 4.0], [4.0]))
 def test_gaussian_pairs_of_equal_variance_are_called_arbitrary_at_the_stated_rate(a):
     missed = fitted_missed = 0
     for seed in range(SETS):
@@ -67,6 +68,7 @@ def test_gaussian_pairs_of_equal_variance_are_called_arbitrary_at_the_stated_rat
     assert fitted_missed / SETS <= 0.05 + SLACK
 
 
+@pytest.mark.full
 def test_no_pair_of_many_gaussians_is_identified_on_axes_that_do_not_depend_on_shape():
     """All ten pairs together at the level: linear PCA chooses axes by variance alone."""
     wrong = 0
