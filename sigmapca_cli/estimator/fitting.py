@@ -15,7 +15,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.estimator.settings import BELONGS, settings_of
 from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
-from sigmapca_cli.estimator.weighted import WeightedRows
+from sigmapca_cli.estimator.weighted import WeightedSource
 from sigmapca_cli.system.errors import InputError
 
 
@@ -26,22 +26,26 @@ class Rows:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.weights: np.ndarray | None = getattr(source, "weights", None)
         self.unit = float(source.scale[0])  # 1, but for data that float32 cannot hold
 
     @classmethod
-    def of(cls, X: Any) -> Rows:
-        """Take a dense or sparse matrix (n, p). Raise InputError for values that cannot be used."""
+    def of(cls, X: Any, weights: np.ndarray | None = None) -> Rows:
+        """Take a dense or sparse matrix (n, p), with weights (n,). Raise InputError for values that cannot be used."""
         from scipy import sparse
 
         from sigmapca_cli.data.matrix.sparse import SparseSource
 
-        if not sparse.issparse(X):
-            # Nobody asks for the hash of the data, so its content is not read for one.
-            return cls(MemorySource("X", X, Standardisation("none"), content=b""))
-        rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        return cls(SparseSource("X", rows, "X", Standardisation("none")))
+        if sparse.issparse(X):
+            X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+            X.sum_duplicates()
+            X.eliminate_zeros()
+        if weights is not None:
+            return cls(WeightedSource(X, weights))
+        if sparse.issparse(X):
+            return cls(SparseSource("X", X, "X", Standardisation("none")))
+        # Nobody asks for the hash of the data, so its content is not read for one.
+        return cls(MemorySource("X", X, Standardisation("none"), content=b""))
 
     def __len__(self) -> int:
         return self.source.n
@@ -76,9 +80,13 @@ class CentredSample:
 
     in_sequence = False
 
-    def __init__(self, X: np.ndarray, mean: np.ndarray) -> None:
-        self.centred = X - mean
-        self.source: Source = MemorySource("X", self.centred, Standardisation("none"), content=b"")
+    def __init__(self, X: np.ndarray, mean: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.centred, self.weights = X - mean, weights
+
+    @property
+    def source(self) -> Source:
+        """The sample as a source."""
+        return Rows.of(self.centred, self.weights).source
 
     def __len__(self) -> int:
         return len(self.centred)
@@ -91,28 +99,22 @@ def fit_rows(model: Any, rows: Rows) -> None:
     """Fit to all rows, and warn if a few of them hold most of a component."""
     model.mean_ = rows.source.mean
     P = rows.leading(count_asked(model.n_components, (rows.source.n, rows.source.p)))
-    if owned := owners_of(rows.source):
+    if rows.weights is None and (owned := owners_of(rows.source)):
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
     found = solved(model, rows, P, None)
-    store(model, found, (rows @ found.W).std(axis=0), rows.total, len(rows))
-
-
-def fit_weighted(model: Any, rows: WeightedRows) -> None:
-    """Fit to rows with weights."""
-    model.mean_ = rows.mean
-    moments = Rows(rows.source)
-    P = moments.leading(count_asked(model.n_components, (len(rows), len(rows.mean))))
-    found = solved(model, rows, P, None)
-    sigma = np.sqrt(np.average(np.square(rows @ found.W), axis=0, weights=rows.weights))
-    store(model, found, sigma, moments.total, len(rows))
+    Y = rows @ found.W
+    variance = (
+        Y.var(axis=0) if rows.weights is None else np.average(np.square(Y), axis=0, weights=rows.weights)
+    )
+    store(model, found, np.sqrt(variance), rows.total, len(rows))
 
 
 def fit_stream(model: Any, stream: Any, before: np.ndarray | None) -> None:
     """Fit to the moments of all rows and a sample of them, starting at the filters (p, k) of before."""
     moments = Rows(stream.source())
-    model.mean_, n = stream.moments.mean, stream.moments.n
+    model.mean_, n = stream.moments.mean, stream.n
     P = moments.leading(count_asked(model.n_components, (n, len(model.mean_))))
-    found = solved(model, CentredSample(stream.rows, model.mean_), P, turned_to(P, before))
+    found = solved(model, CentredSample(stream.rows, model.mean_, stream.weights), P, turned_to(P, before))
     sigma = np.sqrt(np.einsum("pk,pk->k", found.W, stream.moments.second @ found.W))
     store(model, found, sigma, moments.total, n)
 
@@ -132,9 +134,7 @@ def count_asked(k: Any, shape: tuple[int, int]) -> int | float | str | None:
     return int(k)
 
 
-def solved(
-    model: Any, rows: Rows | CentredSample | WeightedRows, P: np.ndarray, start: np.ndarray | None
-) -> Found:
+def solved(model: Any, rows: Rows | CentredSample, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return what the solver of the model finds in the span of P (p, k), and warn if it did not converge."""
     try:
         settings = settings_of(model)

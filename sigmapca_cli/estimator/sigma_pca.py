@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sigmapca_cli.data.moments.implicit import WIDE
-from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream, fit_weighted
+from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
 from sigmapca_cli.estimator.gaussian import GaussianModel
 from sigmapca_cli.estimator.projection import SPARSE, Projection
 from sigmapca_cli.estimator.settings import settings_of
 from sigmapca_cli.estimator.solvers import seed_of
-from sigmapca_cli.estimator.streaming import Stream, checked_weights, repeated
-from sigmapca_cli.estimator.weighted import WeightedRows
+from sigmapca_cli.estimator.streaming import Stream
+from sigmapca_cli.estimator.weighted import checked_weights
 from sigmapca_cli.system.errors import InputError
 
 
@@ -151,8 +151,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         y : None
             Ignored; scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
-            How much each row counts, ≥ 0: any numbers for "independence", for which only their ratios matter. Other
-            solvers count rows: whole numbers, or equal weights.
+            How much each row counts, ≥ 0: any numbers, of which only the ratios matter.
 
         Returns
         -------
@@ -169,21 +168,16 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=SPARSE)
-        settings = settings_of(self)
+        settings_of(self)
         self._stream, self._streamed = None, False
-        if sample_weight is not None:
-            X = X.tocsr() if issparse(X) else X
-            if settings.solver == "independence" and not (issparse(X) and X.shape[1] > WIDE):
-                fit_weighted(self, WeightedRows(X.astype(np.float64), checked_weights(X, sample_weight)))
-                return self
-            X = repeated(X, sample_weight)
+        weights = None if sample_weight is None else checked_weights(X.shape[0], sample_weight)
         try:
-            rows = Rows.of(X)
+            rows = Rows.of(X, weights)
         except InputError as error:
             raise ValueError(str(error)) from None
         fit_rows(self, rows)
         if not issparse(X) and X.shape[1] <= WIDE:
-            self._stream = Stream.of_fit(X, rows.source, rows.unit)
+            self._stream = Stream.of_fit(X, weights, rows.source, rows.unit)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SigmaPCA:
@@ -196,7 +190,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         y : None
             Ignored; scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
-            How often each row counts: whole numbers, or equal weights.
+            How much each row counts, ≥ 0; a row without a weight counts 1.
 
         Returns
         -------
@@ -218,7 +212,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         first = not hasattr(self, "components_")
         if not first and getattr(self, "_stream", None) is None:
             raise ValueError(
-                "partial_fit: nothing is kept of the rows so far (a run, sparse, weighted or very wide rows, or a "
+                "partial_fit: nothing is kept of the rows so far (a run, sparse or very wide rows, or a "
                 "pickled fit): begin with partial_fit of sklearn.base.clone(model)"
             )
         X = validate_data(
@@ -229,12 +223,11 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
             raise ValueError(
                 f"partial_fit keeps moments of at most {WIDE} features: use fit for {X.shape[1]}"
             )
-        if sample_weight is not None:
-            X = repeated(X, sample_weight)
+        weights = None if sample_weight is None else checked_weights(len(X), sample_weight)
         stream: Any = Stream(np.zeros((0, X.shape[1]))) if first else self._stream
         if not getattr(self, "_streamed", False):
             self._draws = np.random.RandomState(seed_of(self.random_state) % 2**32)
-        stream.add(X.astype(np.float64), self._draws)
+        stream.add(X.astype(np.float64), weights, self._draws)
         fit_stream(self, stream, None if first else self.components_.T)
         self._stream, self._streamed = stream, True
         return self

@@ -51,8 +51,8 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
         "tol": settings.tol,
         "max_iter": settings.max_iter,
         "threads": None,
+        "weights": rows.weights,
     }
-    asked["weights"] = getattr(rows, "weights", None)
     if ordered and k > 1 and (settings.ordered or are_long_enough((), len(Y))):
         asked["spectra"] = spectra_of(Y)
     answer = answered(Y, settings.tau, ordered, asked)
@@ -89,7 +89,7 @@ def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | Non
 
     if P.shape[1] == 1:
         # One axis has nothing to turn against: it is the principal one, whatever a.
-        return Found(P, 1, True, np.array([one_a(settings, rows @ P)]))
+        return Found(P, 1, True, np.array([one_a(settings, rows @ P, rows.weights)]))
     result = solve(
         rows @ P,
         a=settings.a,
@@ -98,6 +98,7 @@ def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | Non
         start=start,
         tol=settings.tol,
         max_iter=settings.max_iter,
+        weights=rows.weights,
     )
     return Found(P @ result.R, result.iterations, result.converged, result.a)
 
@@ -109,23 +110,33 @@ def moments(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | No
     a = np.full(P.shape[1], np.inf)
     if P.shape[1] == 1:
         return Found(P, 1, True, a)
-    result = maximise(rows @ P, settings.lam, start=start, tol=settings.tol, max_iter=settings.max_iter)
+    result = maximise(
+        rows @ P,
+        settings.lam,
+        start=start,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+        weights=rows.weights,
+    )
     return Found(P @ result.R, result.iterations, result.converged, a)
 
 
-def one_a(settings: Settings, y: np.ndarray) -> float:
-    """Return the a of a single component: the one given, or by the sign of its kurtosis."""
-    from sigmapca_cli.evaluation.metrics import kurtosis
-
+def one_a(settings: Settings, y: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the a of a single centred component (n, 1): the one given, or by the sign of its kurtosis."""
     if settings.a == "auto":
-        return 3.0 if kurtosis(y)[0] > 0 else 0.8
+        square = np.square(y[:, 0])
+        second, fourth = (float(np.average(m, weights=weights)) for m in (square, square**2))
+        return 3.0 if fourth > 3 * second**2 else 0.8
     if isinstance(settings.a, str) or not settings.a > 0:
         raise InputError(f"a={settings.a!r}: must be a positive number, or auto")
     return float(settings.a)
 
 
 def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
-    """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P."""
+    """Return W by stochastic training on tangent gradients, from P R with a rotation (k, k), or from P.
+
+    Rows with weights are drawn in proportion to them.
+    """
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.runner import plan, stochastic
     from sigmapca_cli.settings.schema import Config
@@ -144,7 +155,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
         device="cpu",
         nonlinearity=NonlinearityConfig(settings.nonlinearity, settings.a, derivative=settings.derivative),
     )
-    source = rows.source
+    source = rows.source if rows.weights is None else rows.source.drawn()
     source.in_memory = False  # somebody else's process is not to be forked
     method = plan.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from source_kinds import series
 
@@ -89,40 +88,6 @@ def test_settings_that_contradict_each_other_are_refused_in_one_line(settings):
     with pytest.raises(ValueError) as problem:
         SigmaPCA(2, **settings).fit(X)
     assert "\n" not in str(problem.value) and any(f"{name}=" in str(problem.value) for name in settings)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_weights_are_any_numbers(form):
-    weights = np.random.default_rng(1).integers(0, 4, len(X))
-    whole = SigmaPCA(4).fit(form(X), sample_weight=weights)
-    for factor in (1 / weights.sum(), 0.1, 3e8):
-        found = SigmaPCA(4).fit(form(X), sample_weight=weights * factor)
-        for name in ("components_", "sigma_", "mean_", "negentropy_", "explained_variance_ratio_"):
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(whole, name), rtol=0, atol=1e-12, err_msg=name
-            )
-    repeated = SigmaPCA(4).fit(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(whole.components_, repeated.components_, atol=1e-5)
-    np.testing.assert_allclose(whole.sigma_, repeated.sigma_, rtol=1e-6)
-    odd = SigmaPCA(4).fit(form(X), sample_weight=np.random.default_rng(2).exponential(size=len(X)))
-    assert mcc(odd.components_.T, E) > 0.99
-    one = SigmaPCA(2).fit(form(X), sample_weight=np.r_[3e8, np.ones(len(X) - 1)])
-    np.testing.assert_allclose(one.mean_, X[0], atol=1e-3)
-    for bad in (-weights, np.full(len(X), np.nan), np.ones(3), np.zeros(len(X))):
-        with pytest.raises(ValueError, match="sample_weight"):
-            SigmaPCA(4).fit(form(X), sample_weight=bad)
-
-
-def test_weights_of_many_features():
-    g = np.random.default_rng(0)
-    wide = g.laplace(size=(80, 2)) @ g.standard_normal((2, 2500)) + 0.01 * g.standard_normal((80, 2500))
-    weights = g.integers(1, 4, 80)
-    found, peer = (
-        SigmaPCA(2).fit(wide, sample_weight=weights * 0.3),
-        SigmaPCA(2).fit(np.repeat(wide, weights, axis=0)),
-    )
-    np.testing.assert_allclose(np.abs((found.components_ * peer.components_).sum(1)), 1, atol=1e-6)
-    np.testing.assert_allclose(found.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [X, DEPENDENT], ids=["independent", "dependent"])

@@ -261,15 +261,6 @@ def test_partial_fit_goes_on_from_a_fit():
             nothing_kept.partial_fit(X)
 
 
-def test_weights_too_large_to_repeat_are_refused():
-    X, _, _ = planted(n=600)
-    newton = SigmaPCA(4, solver="newton")
-    with pytest.raises(ValueError, match="sample_weight"):
-        newton.fit(X, sample_weight=np.r_[3e8, np.ones(599)])
-    newton.fit(X, sample_weight=np.r_[6e8, np.full(599, 3e8)])
-    np.testing.assert_allclose(newton.mean_, (X.sum(0) + X[0]) / 601)
-
-
 def test_a_warm_start_takes_fewer_iterations():
     X, _, _ = planted()
     parts = SigmaPCA(4).partial_fit(X[:3000])
@@ -295,24 +286,6 @@ def test_sgd_chooses_a_by_the_data(draw):
     found = SigmaPCA(4, solver="sgd", max_iter=20, random_state=np.random.RandomState(0)).fit(X)
     np.testing.assert_allclose(found.a_, [3.0 if draw == "laplace" else 0.8] * 4, rtol=1e-6)
     assert mcc(found.components_.T, E) > 0.99
-
-
-def test_weights_of_newton_are_numbers_of_rows():
-    X, _, _ = planted(n=600)
-    counts = np.random.default_rng(0).integers(0, 4, len(X))
-    whole = SigmaPCA(4, a="auto").fit(np.repeat(X, counts, axis=0))
-    for weights in (counts, counts * 0.25):
-        found = SigmaPCA(4, a="auto").fit(X, sample_weight=weights)
-        np.testing.assert_array_equal(found.components_, whole.components_)
-    parts = SigmaPCA(4, a="auto").partial_fit(X, sample_weight=counts)
-    np.testing.assert_allclose(parts.sigma_, whole.sigma_, rtol=1e-9)
-    np.testing.assert_array_equal(
-        SigmaPCA(4, a="auto").fit(X, sample_weight=np.full(len(X), 0.3)).components_,
-        SigmaPCA(4, a="auto").fit(X).components_,
-    )
-    for bad in (np.linspace(1, 2, len(X)), -counts, np.full(len(X), np.nan), np.ones(3), counts * 1e12 + 1):
-        with pytest.raises(ValueError, match="sample_weight"):
-            SigmaPCA(4, a="auto").fit(X, sample_weight=bad)
 
 
 def test_the_gaussian_of_the_model_is_that_of_pca():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sigmapca_cli.solvers.rows.parallel import means
+from sigmapca_cli.solvers.rows.weights import for_fourth_moments, scaled_to_mean_one, second_moments, split
 
 Array = np.ndarray
 
@@ -53,17 +54,24 @@ class Fourth:
     n: int
 
     @classmethod
-    def of(cls, Y: Array) -> Fourth:
+    def of(cls, Y: Array, k: int | None = None) -> Fourth:
         """Build from the rows of Y (n, k), centred, float32 or float64; blocks in that type, their sum in float64.
+
+        k: number of components, where weights of the rows are a further column of Y.
 
         The columns are divided by their standard deviations first: fourth powers then fit into a float32, whatever
         the unit of the data.
         """
-        k = Y.shape[1]
-        n, (C,) = means(lambda rows: (rows.T @ rows,), Y)
+        k = k or Y.shape[1]
+        Y = scaled_to_mean_one(Y, k)
+        n, (C,) = means(lambda rows: (second_moments(*split(rows, k)),), Y)
         scale = np.sqrt(np.diag(C))
         inverse = (1 / scale).astype(Y.dtype)
-        _, sums = means(lambda rows: unique_products(rows * inverse), Y, max(ENTRIES // pairs_of(k), 64))
+
+        def part(rows: Array) -> tuple[Array, ...]:
+            return unique_products(for_fourth_moments(*split(rows, k)) * inverse)
+
+        _, sums = means(part, Y, max(ENTRIES // pairs_of(k), 64))
         M = symmetric(tuple(sums), k)
         return cls(C, M * np.outer(pairs(scale), pairs(scale)) - gaussian(C), n)
 

@@ -10,6 +10,7 @@ import numpy as np
 from sigmapca_cli.solvers.fourth_moments import contrast
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, split, times
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.system.row_shards import added, gathered, place
 
@@ -59,44 +60,50 @@ class Groups:
 
 
 def group_moments(Y: Array, point: Point) -> Groups:
-    """Return the moments by group of y = YR, with R and σ of the point; one pass over the rows."""
+    """Return the moments by group of y = YR, with R and σ of the point; one pass over the rows.
+
+    Weights of the rows may be a further column of Y. `largest` is the row of largest |z|, whatever its weight.
+    """
     sigma, (before, n) = point.sigma, place(Y)
+    Y = scaled_to_mean_one(Y, len(sigma))
     count = int(np.clip(n // 4, 2, GROUPS))
     edges = np.linspace(0, n, count + 1).astype(np.int64)
     M = np.ascontiguousarray(point.R / sigma, Y.dtype)
     local = np.clip(edges - before, 0, len(Y))  # a group may lie in the shares of two ranks
 
     def part(bounds: tuple[int, int]) -> tuple[Array, ...]:
-        z = (Y[bounds[0] : bounds[1]] @ M).astype(np.float64)
+        y, weights = split(Y[bounds[0] : bounds[1]], len(sigma))
+        z = (y @ M).astype(np.float64)
         if not len(z):
-            z = np.zeros((1, len(sigma)))
+            z, weights = np.zeros((1, len(sigma))), None
         square = z * z
         top = square.argmax(0)
-        power = square * square
+        wz, power = times(z, weights), times(square * square, weights)
+        mass = float(len(y)) if weights is None else float(weights.sum())
         return (
-            z.T @ z,
-            z.T @ (square * z),
-            square.T @ square,
-            z.sum(0),
-            z.T @ square,
-            (square * z).sum(0),
+            wz.T @ z,
+            wz.T @ (square * z),
+            times(square, weights).T @ square,
+            wz.sum(0),
+            wz.T @ square,
+            (wz * square).sum(0),
             power.sum(0),
             np.square(power).sum(0),
+            np.array([mass]),
             top + bounds[0] + before,
             np.sqrt(square.max(0)),
         )
 
     found = list(zip(*mapped(part, itertools.pairwise(local)), strict=True))
-    by_group = [np.stack(found[i]) for i in range(4)]
+    by_group = [np.stack(found[i]) for i in (0, 1, 2, 3, 8)]
     over_all = [np.asarray(sum(found[i])) for i in range(4, 8)]
-    C, Q, B, mean, T, third, fourth, eighth = added((*by_group, *over_all))
-    size_of = np.diff(edges)[:, None]
+    C, Q, B, mean, size_of, T, third, fourth, eighth = added((*by_group, *over_all))
     C, Q, B, mean = C / size_of[:, None], Q / size_of[:, None], B / size_of[:, None], mean / size_of
-    extremes = gathered((np.stack(found[8]), np.stack(found[9])))
+    extremes = gathered((np.stack(found[9]), np.stack(found[10])))
     number, size = (np.concatenate(arrays) for arrays in zip(*extremes, strict=True))
     widest = size.argmax(0)
     return Groups(
-        weight=np.diff(edges) / n,
+        weight=size_of[:, 0] / n,
         C=C * np.outer(sigma, sigma),
         Q=Q * np.outer(sigma, sigma**3),
         B=B * np.outer(sigma, sigma) ** 2,

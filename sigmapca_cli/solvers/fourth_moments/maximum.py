@@ -17,8 +17,9 @@ from sigmapca_cli.solvers.fourth_moments.fourth import Fourth
 from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
 from sigmapca_cli.solvers.newton.solve import LEVELS
 from sigmapca_cli.solvers.rows.inputs import checked_rows, checked_start, in_order
-from sigmapca_cli.solvers.rows.parallel import count, mean_of, means
+from sigmapca_cli.solvers.rows.parallel import count, means
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
+from sigmapca_cli.solvers.rows.weights import held, weighted_mean
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.row_shards import agreed, sharing
 
@@ -109,6 +110,7 @@ def maximise(
     starts: int = 1,
     threads: int | None = None,
     tensor: int = LARGEST,
+    weights: Array | None = None,
 ) -> Maximum:
     """Find the rotation R that makes F(R) = Σσ⁴ + λΣ|cum₄| greatest.
 
@@ -130,6 +132,8 @@ def maximise(
         Threads of the products; what suits the size unless given.
     tensor : int
         Number of components up to which all fourth cumulants are held.
+    weights : ndarray of shape (n,), optional
+        How much each row counts, ≥ 0, up to a common factor. Columns of Y are uncorrelated with these weights.
 
     Returns
     -------
@@ -148,12 +152,12 @@ def maximise(
     """
     if not (np.isfinite(lam) and lam > 0):
         raise InputError(f"solver.lam={lam:g}: must be a finite number > 0")
-    rows, size = centred_and_scaled(Y)
-    R = checked_start(start, rows.shape[1])
+    rows, size = centred_and_scaled(Y, weights)
+    R = checked_start(start, Y.shape[1])
     history: list[Step] = []
     n = count(rows)
     with on_threads(threads):
-        view, *later = views(rows, tensor)
+        view, *later = views(rows, tensor, len(R))
         rough = 1.0 if not later else 100.0
         ends, best = climbs(view, R, lam, rough * tol, max_iter, starts)
         R, end, history = agreed(best)
@@ -166,19 +170,19 @@ def maximise(
     return result
 
 
-def centred_and_scaled(Y: Array) -> tuple[Array, float]:
-    """Return the rows of Y centred and divided by one scale, and that scale.
+def centred_and_scaled(Y: Array, weights: Array | None = None) -> tuple[Array, float]:
+    """Return the rows of Y centred and divided by one scale, with the column of their weights, and that scale.
 
     The maxima of F do not change, and fourth powers stay in the range of a float32.
     """
-    rows = checked_rows(Y, None, "moments")
-    rows = rows - mean_of(rows).astype(rows.dtype)
+    rows, k = checked_rows(Y, None, "moments"), Y.shape[1]
+    rows = rows - weighted_mean(held(rows, weights), k).astype(rows.dtype)
     if sharing() is None:
         size = float(np.sqrt(np.mean(np.square(rows, dtype=np.float64))))
     else:
         _, (square,) = means(lambda some: (np.square(some, dtype=np.float64).sum(0),), rows)
         size = float(np.sqrt(np.mean(square)))
-    return (rows / size).astype(rows.dtype), size
+    return held((rows / size).astype(rows.dtype), weights), size
 
 
 def climbs(
@@ -219,12 +223,15 @@ def matches(R: Array, S: Array) -> Array:
     return np.asarray(cosine[linear_sum_assignment(-cosine)])
 
 
-def views(rows: Array, tensor: int) -> list[View]:
-    """Return the stages of the climb: one tensor of all rows, or growing numbers of streamed rows."""
-    n, k = count(rows), rows.shape[1]
+def views(rows: Array, tensor: int, k: int | None = None) -> list[View]:
+    """Return the stages of the climb: one tensor of all rows, or growing numbers of streamed rows.
+
+    k: number of components, where weights of the rows are a further column.
+    """
+    n, k = count(rows), k or rows.shape[1]
     if k <= tensor:
-        return [Fourth.of(rows)]
-    return [Streamed.of(rows, count) for count in (*LEVELS, n) if 2 * count <= n or count == n]
+        return [Fourth.of(rows, k)]
+    return [Streamed.of(rows, count, k) for count in (*LEVELS, n) if 2 * count <= n or count == n]
 
 
 def build_result(

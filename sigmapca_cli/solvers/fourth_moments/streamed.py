@@ -13,6 +13,7 @@ import numpy as np
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack, unpack
 from sigmapca_cli.solvers.rows.parallel import means, rows_per_block, spaced
+from sigmapca_cli.solvers.rows.weights import for_fourth_moments, scaled_to_mean_one, second_moments, split
 from sigmapca_cli.system.row_shards import place
 
 Array = np.ndarray
@@ -20,20 +21,28 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Streamed:
-    """Centred rows Y (n, k) with second moments C (k, k); of a rank, Y holds its share of the n rows."""
+    """Centred rows Y (n, k) with second moments C (k, k); of a rank, Y holds its share of the n rows.
+
+    Of rows with weights, C has the weights, and Y is w^¼ times the rows: only fourth moments are made of it.
+    """
 
     Y: Array
     C: Array
     n: int
 
     @classmethod
-    def of(cls, Y: Array, count: int | None = None) -> Streamed:
-        """Take all rows, or one from each of `count` equal stretches; the same rows on every call."""
+    def of(cls, Y: Array, count: int | None = None, k: int | None = None) -> Streamed:
+        """Take all rows, or one from each of `count` equal stretches; the same rows on every call.
+
+        k: number of components, where weights of the rows are a further column of Y.
+        """
         where = place(Y)
         if count is not None and count < where[1]:
             Y = spaced(Y, count, where)
-        n, (C,) = means(lambda rows: (rows.T @ rows,), Y, rows_per_block(Y.shape[1]))
-        return cls(Y, C, n)
+        k = k or Y.shape[1]
+        Y = scaled_to_mean_one(Y, k)
+        n, (C,) = means(lambda rows: (second_moments(*split(rows, k)),), Y, rows_per_block(k))
+        return cls(for_fourth_moments(*split(Y, k)), C, n)
 
     def at(self, R: Array) -> Point:
         """Return the second moments at R and the cumulants that the gradient needs, as `Fourth.at`."""

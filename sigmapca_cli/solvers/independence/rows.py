@@ -10,7 +10,7 @@ import numpy as np
 
 from sigmapca_cli.solvers.rows.inputs import checked_rows
 from sigmapca_cli.solvers.rows.parallel import rows_per_block, spaced, total
-from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.solvers.rows.weights import held
 from sigmapca_cli.system.row_shards import place, shared
 
 Array = np.ndarray
@@ -48,9 +48,7 @@ class Rows:
     @classmethod
     def of(cls, Y: Array, weights: Array | None = None) -> Rows:
         """Return the rows of Y (n, k) with weights (n,). Raise InputError if they cannot be used."""
-        rows = checked_rows(Y, None, "independence")
-        if weights is not None:
-            rows = np.column_stack([rows, checked_weights(weights, len(rows))])
+        rows = held(checked_rows(Y, None, "independence"), weights)
         return cls._measured(np.ascontiguousarray(rows), Y.shape[1])
 
     @classmethod
@@ -103,13 +101,3 @@ class Rows:
 
         with shared(None) if alone else nullcontext():
             return [value / self.mass for value in total(of_block, self.held, rows_per_block(self.k))]
-
-
-def checked_weights(weights: Array, n: int) -> Array:
-    """Return the weights (n,), float64. Raise InputError if they are not one finite number ≥ 0 for each row."""
-    weights = np.asarray(weights, np.float64)
-    if weights.shape != (n,):
-        raise InputError(f"weights have shape {weights.shape}; give one weight for each of the {n} rows")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise InputError("weights must be finite numbers ≥ 0, not all of them 0; check the weights")
-    return weights

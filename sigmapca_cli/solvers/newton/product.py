@@ -11,6 +11,7 @@ import numpy as np
 from sigmapca_cli.solvers.newton.jacobian import pack, unpack
 from sigmapca_cli.solvers.newton.scores import Score
 from sigmapca_cli.solvers.rows.parallel import BLOCK, count, total
+from sigmapca_cli.solvers.rows.weights import split, times
 
 Array = np.ndarray
 
@@ -18,18 +19,19 @@ Array = np.ndarray
 class Product:
     """θ ↦ Jθ on pairs i < j, (k(k−1)/2,), for the rows Y (n, k) at y = YR.
 
-    Holds z = Y·RΣ⁻¹ and φ′(z) side by side, (n, 2k) in the type of Y.
+    Holds z = Y·RΣ⁻¹ and φ′(z), times the weight of the row, side by side, (n, 2k) in the type of Y.
     """
 
     def __init__(
         self, Y: Array, C: Array, R: Array, score: Score, a: Array, signs: Array, block: int = BLOCK
     ) -> None:
-        """Y (n, k) with second moments C (k, k), rotation R (k, k), a and signs (k,) of the score."""
-        self.n, self.k, self.block = count(Y), Y.shape[1], block
+        """Y (n, k), or with weights (n, k + 1), second moments C (k, k), rotation R (k, k), a and signs (k,)."""
+        self.n, self.k, self.block = count(Y), len(C), block
         self.C = R.T @ C @ R
         self.sigma = np.sqrt(np.diag(self.C))
         self.held = np.empty((len(Y), 2 * self.k), Y.dtype)
-        self.held[:, : self.k] = Y
+        self.held[:, : self.k], weights = split(Y, self.k)
+        self.held[:, self.k :] = 1 if weights is None else weights
         Q, own = self._hold((R / self.sigma).astype(Y.dtype), score, a.astype(Y.dtype), signs)
         self.N = Q * np.outer(self.sigma, self.sigma)
         self.A = Q * (self.sigma / self.sigma[:, None])
@@ -42,7 +44,7 @@ class Product:
 
         def part(rows: Array) -> tuple[Array, ...]:
             z = rows[:, :k] @ M
-            phi, dphi = score(z, a)
+            phi, dphi = (times(values, rows[:, k:]) for values in score(z, a))
             rows[:, :k], rows[:, k:] = z, dphi
             return z.T @ phi, z.T @ (dphi * z)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from sigmapca_cli.solvers.newton.scores import Score
 from sigmapca_cli.solvers.rows.parallel import BLOCK, means
+from sigmapca_cli.solvers.rows.weights import split, times
 
 Array = np.ndarray
 SLICE = 512
@@ -53,14 +54,17 @@ def measure(
 ) -> ScoreMoments:
     """Return the cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
+    Y may have a further column, the weights of the rows, of mean 1: the moments are weighted then.
+
     third: add T, which costs n·k³ multiplications. error: add the standard error of m_j − c_j, which assumes that
     rows are independent (overlapping patches are not: for them it is a lower bound).
     """
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
 
     def part(rows: Array) -> tuple[Array, ...]:
-        z = rows @ Mt
-        phi, dphi = score(z, at)
+        y, weights = split(rows, len(Mt))
+        z = y @ Mt
+        phi, dphi = (times(values, weights) for values in score(z, at))
         found = [z.T @ phi, np.ones(len(z), z.dtype) @ dphi]
         if third:
             found.append(third_moments(z, dphi))

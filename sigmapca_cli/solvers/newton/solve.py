@@ -22,6 +22,7 @@ from sigmapca_cli.solvers.rows.inputs import checked_a, checked_rows, checked_st
 from sigmapca_cli.solvers.rows.parallel import count as count_rows
 from sigmapca_cli.solvers.rows.parallel import rows_per_block
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
+from sigmapca_cli.solvers.rows.weights import held
 from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray
@@ -101,6 +102,7 @@ def solve(
     max_iter: int = 200,
     threads: int | None = None,
     block: int | None = None,
+    weights: Array | None = None,
 ) -> NewtonResult:
     """Find the rotation R with S(R) = 0, where the main loss is stationary.
 
@@ -126,6 +128,8 @@ def solve(
         Threads of the products; what suits the size unless given.
     block : int, optional
         Rows at a time; what fits the cache unless given.
+    weights : ndarray of shape (n,), optional
+        How much each row counts, ≥ 0, up to a common factor. Columns of Y are uncorrelated with these weights.
 
     Returns
     -------
@@ -150,9 +154,9 @@ def solve(
     score = lookup(nonlinearity, derivative)
     rows = checked_rows(Y, k)
     adaptive = Adaptive.of(checked_a(a, nonlinearity, derivative), rows.shape[1], nonlinearity == "logcosh")
-    R = checked_start(start, rows.shape[1])
+    R, block = checked_start(start, rows.shape[1]), block or rows_per_block(rows.shape[1])
     with on_threads(threads):
-        return _solve(rows, R, score, adaptive, tol, max_iter, block or rows_per_block(rows.shape[1]))
+        return _solve(held(rows, weights), R, score, adaptive, tol, max_iter, block)
 
 
 def _solve(

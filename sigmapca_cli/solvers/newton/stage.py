@@ -14,6 +14,7 @@ from sigmapca_cli.solvers.newton.product import Product
 from sigmapca_cli.solvers.newton.score_moments import ScoreMoments, measure
 from sigmapca_cli.solvers.newton.scores import Score
 from sigmapca_cli.solvers.rows.parallel import means, spaced
+from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, second_moments, split
 from sigmapca_cli.system.row_shards import place
 
 Array = np.ndarray
@@ -56,19 +57,20 @@ class Point:
 
 @dataclass
 class Rows:
-    """The rows of one stage, n in all ranks, and their second moments."""
+    """The rows of one stage, n in all ranks, and their second moments; weights are a last column of Y, of mean 1."""
 
     Y: Array
     C: Array
     n: int
 
     @classmethod
-    def spaced(cls, Y: Array, some: int, block: int) -> Rows:
+    def spaced(cls, Y: Array, some: int, block: int, k: int) -> Rows:
         """Take `some` rows of Y, one from each of `some` equal stretches; the same rows on every call."""
         where = place(Y)
         if some < where[1]:
             Y = spaced(Y, some, where)
-        n, (C,) = means(lambda rows: (rows.T @ rows,), Y, block)
+        Y = scaled_to_mean_one(Y, k)
+        n, (C,) = means(lambda rows: (second_moments(*split(rows, k)),), Y, block)
         return cls(Y, C, n)
 
 
@@ -81,15 +83,16 @@ class Stage:
     def __init__(
         self, Y: Array, count: int, score: Score, adaptive: Adaptive, block: int, independent: bool = True
     ) -> None:
+        self.k = len(adaptive.a)
         self.full, self.count, self.score, self.adaptive, self.block = Y, count, score, adaptive, block
         self.n = place(Y)[1]
-        self.rows = Rows.spaced(Y, count, block)
+        self.rows = Rows.spaced(Y, count, block, self.k)
         self.support = self._support(
             min(PRODUCT_ROWS if self.matrix_free and independent else JACOBIAN_ROWS, count)
         )
 
     def _support(self, count: int) -> Rows:
-        return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block)
+        return self.rows if count >= self.count else Rows.spaced(self.full, count, self.block, self.k)
 
     def at(self, R: Array, rows: Rows | None = None, third: bool = False) -> Point:
         """Return residual and curvature at R on `rows` (default: all rows of the stage)."""
@@ -104,7 +107,7 @@ class Stage:
     @property
     def matrix_free(self) -> bool:
         """Whether there are too many pairs to hold J."""
-        return too_many_pairs(self.rows.Y.shape[1])
+        return too_many_pairs(self.k)
 
     def system(self, point: Point) -> steps.DenseJacobian | MatrixFreeJacobian:
         """Return J at the point, averaged over the supporting rows: as a matrix, or by products if pairs are many."""
