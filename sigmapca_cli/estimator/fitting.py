@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of
 from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.moments.accumulate import Moments
+from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.n_components import count_for
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
@@ -19,15 +21,35 @@ from sigmapca_cli.estimator.weighted import WeightedSource
 from sigmapca_cli.system.errors import InputError
 
 
+class HeldSource(MemorySource):
+    """A matrix (n, p) of a program. Up to `WIDE` features its variances are those of its covariance: one pass for both.
+
+    Nobody asks for the hash of the data, so its content is not read for one.
+    """
+
+    _held: Moments | None = None
+
+    def __init__(self, X: np.ndarray) -> None:
+        super().__init__("X", X, Standardisation("none"), content=b"")
+
+    def _raw_moments(self, diagonal: bool) -> Moments:
+        if self.p > WIDE:
+            return super()._raw_moments(diagonal)
+        if self._held is None:
+            self._held = super()._raw_moments(diagonal=False)
+        m = self._held
+        return Moments(m.n, m.mean, m.second.diagonal().copy()) if diagonal else m
+
+
 class Rows:
     """Centred rows (n, p) of a source in memory, of which the solvers ask for products `rows @ W` only."""
-
-    in_sequence = True
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.weights: np.ndarray | None = getattr(source, "weights", None)
+        self.in_sequence = self.weights is None
         self.unit = float(source.scale[0])  # 1, but for data that float32 cannot hold
+        self._projected: tuple[np.ndarray, np.ndarray] | None = None  # axes, and the rows on them
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> Rows:
@@ -44,14 +66,29 @@ class Rows:
             return cls(WeightedSource(X, weights))
         if sparse.issparse(X):
             return cls(SparseSource("X", X, "X", Standardisation("none")))
-        # Nobody asks for the hash of the data, so its content is not read for one.
-        return cls(MemorySource("X", X, Standardisation("none"), content=b""))
+        return cls(HeldSource(X))
 
     def __len__(self) -> int:
         return self.source.n
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        if self._projected is not None and self._projected[0] is W:
+            return self._projected[1]
         return self.unit * np.concatenate(list(self.source.project(np.asarray(W, np.float64), exact=True)))
+
+    def project(self, P: np.ndarray) -> np.ndarray:
+        """Return the rows on axes P (p, k), (n, k); they are kept, and what asks again passes over no row."""
+        self._projected = P, self @ P
+        return self._projected[1]
+
+    def deviations(self, W: np.ndarray) -> np.ndarray:
+        """Return the standard deviations (k,) on filters W (p, k); a rotation of the axes passes over no row."""
+        P, Y = self._projected or (W, self @ W)
+        R = P.T @ W
+        Y = Y @ R if np.allclose(P @ R, W, rtol=0, atol=1e-12) else self @ W
+        if self.weights is None:
+            return np.asarray(Y.std(axis=0))
+        return np.asarray(np.sqrt(np.average(np.square(Y), axis=0, weights=self.weights)))
 
     @property
     def total(self) -> float:
@@ -99,14 +136,11 @@ def fit_rows(model: Any, rows: Rows) -> None:
     """Fit to all rows, and warn if a few of them hold most of a component."""
     model.mean_ = rows.source.mean
     P = rows.leading(count_asked(model.n_components, (rows.source.n, rows.source.p)))
-    if rows.weights is None and (owned := owners_of(rows.source)):
+    Y = rows.project(P)
+    if rows.weights is None and (owned := owners_of(rows.source, Y / rows.unit)):
         warnings.warn(in_words(owned, "row {}".format).split(", or add")[0], UserWarning, stacklevel=3)
     found = solved(model, rows, P, None)
-    Y = rows @ found.W
-    variance = (
-        Y.var(axis=0) if rows.weights is None else np.average(np.square(Y), axis=0, weights=rows.weights)
-    )
-    store(model, found, np.sqrt(variance), rows.total, len(rows))
+    store(model, found, rows.deviations(found.W), rows.total, len(rows))
 
 
 def fit_stream(model: Any, stream: Any, before: np.ndarray | None) -> None:
@@ -123,7 +157,7 @@ def count_asked(k: Any, shape: tuple[int, int]) -> int | float | str | None:
     """Return `n_components` as `count_for` takes it. Raise ValueError for what is no number of components."""
     if k is None or (isinstance(k, str) and k in ("all", "mdl", "mle")):
         return k
-    if isinstance(k, float) and 0 < k < 1:
+    if isinstance(k, float | np.floating) and 0 < k < 1:
         return float(k)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(

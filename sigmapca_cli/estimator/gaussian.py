@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from sigmapca_cli.estimator.projection import validated
 
 
 class GaussianModel:
@@ -47,10 +49,7 @@ class GaussianModel:
             If the model has no variance in some direction: there is no density then.
         """
         check_is_fitted(self)
-        X = (
-            validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
-            - self.mean_
-        )
+        X = validated(self, X, reset=False).astype(np.float64) - self.mean_
         values, vectors = np.linalg.eigh(self.get_covariance())
         if values[0] <= values[-1] * len(values) * np.finfo(float).eps:
             raise ValueError(

@@ -9,12 +9,26 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.estimator.settings import settings_of
+from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from sigmapca_cli.evaluation.identifiability import Certificate
 
 SPARSE = ["csr", "csc", "coo"]
+
+
+def validated(model: Any, X: Any, **options: Any) -> Any:
+    """Return rows X as scikit-learn checks them, float32 or float64; tensors and lazy tables are made arrays first.
+
+    Raise ValueError for what cannot be used.
+    """
+    try:
+        X = plain_form(X, "X")
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return validate_data(model, X, dtype=[np.float64, np.float32], **options)
 
 
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -41,7 +55,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             (X − mean_) @ components_.T, divided by `sigma_` with whiten=True; in the float type of X.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=SPARSE)
+        X = validated(self, X, reset=False, accept_sparse=SPARSE)
         Y = self._components(X)
         return (Y / self._divisor()).astype(X.dtype)
 
@@ -61,10 +75,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Raises
         ------
         ValueError
-            If Y does not have k columns.
+            If Y does not have k columns, or is sparse.
         """
         check_is_fitted(self)
-        Y = np.asarray(Y)
+        if issparse(Y):
+            raise ValueError("inverse_transform takes dense components: give Y.toarray()")
+        Y = np.asarray(plain_form(Y, "Y"))
         if Y.ndim != 2 or Y.shape[1] != len(self.components_):
             raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
         X = (Y * self._divisor()) @ self._decoder() + self.mean_
@@ -84,9 +100,14 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         evaluation.identifiability.Certificate
             Curvature, angle and verdict of every pair; `evaluation.words.explain` puts it in sentences.
+
+        Raises
+        ------
+        ValueError
+            As for `transform`.
         """
         check_is_fitted(self)
-        Y = self._components(X if issparse(X) else np.asarray(X, dtype=np.float64))
+        Y = self._components(validated(self, X, reset=False, accept_sparse=SPARSE, ensure_min_samples=2))
         settings = settings_of(self)
         if settings.solver == "independence" and self.tau_ is not None:
             from sigmapca_cli.evaluation.independence import certify_independence

@@ -39,14 +39,14 @@ def settings_of(model: Any) -> Settings:
     """Return the settings of an estimator. Raise ValueError for those that contradict each other."""
     given = {name: getattr(model, name) for name in BELONGS}
     given = {
-        name: value
+        name: value.item() if isinstance(value, np.generic) else value
         for name, value in given.items()
         if value is not None
         and not (name in ("tau", "ordered") and isinstance(value, str) and value == "auto")
     }
     solver = solver_of(model.solver, given)
     tau = given.get("tau", "auto")
-    number = isinstance(tau, int | float | np.number) and not isinstance(tau, bool)
+    number = isinstance(tau, int | float) and not isinstance(tau, bool)
     if tau != "auto" and not (number and np.isfinite(tau) and tau >= 0):
         raise ValueError(f"tau={tau!r}: must be a finite number ≥ 0, or auto")
     ordered = given.get("ordered")

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
 from sigmapca_cli.estimator.gaussian import GaussianModel
-from sigmapca_cli.estimator.projection import SPARSE, Projection
+from sigmapca_cli.estimator.projection import SPARSE, Projection, validated
 from sigmapca_cli.estimator.settings import settings_of
 from sigmapca_cli.estimator.solvers import seed_of
 from sigmapca_cli.estimator.streaming import Stream
@@ -146,7 +145,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p)
+        X : array-like, table, tensor or sparse matrix of shape (n, p)
             Training rows, at least two. Sparse rows are centred in their products and never made dense.
         y : None
             Ignored; scikit-learn passes it.
@@ -167,7 +166,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         -----
         A fit that did not converge warns (ConvergenceWarning), and so do a few rows that hold most of a component.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, accept_sparse=SPARSE)
+        X = validated(self, X, ensure_min_samples=2, accept_sparse=SPARSE)
         settings_of(self)
         self._stream, self._streamed = None, False
         weights = None if sample_weight is None else checked_weights(X.shape[0], sample_weight)
@@ -215,9 +214,7 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
                 "partial_fit: nothing is kept of the rows so far (a run, sparse or very wide rows, or a "
                 "pickled fit): begin with partial_fit of sklearn.base.clone(model)"
             )
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
-        )
+        X = validated(self, X, ensure_min_samples=2 if first else 1, reset=first)
         settings_of(self)
         if X.shape[1] > WIDE:
             raise ValueError(
@@ -227,8 +224,11 @@ class SigmaPCA(Projection, GaussianModel, BaseEstimator):
         stream: Any = Stream(np.zeros((0, X.shape[1]))) if first else self._stream
         if not getattr(self, "_streamed", False):
             self._draws = np.random.RandomState(seed_of(self.random_state) % 2**32)
-        stream.add(X.astype(np.float64), weights, self._draws)
-        fit_stream(self, stream, None if first else self.components_.T)
+        try:
+            stream.add(X.astype(np.float64), weights, self._draws)
+            fit_stream(self, stream, None if first else self.components_.T)
+        except InputError as error:
+            raise ValueError(str(error)) from None
         self._stream, self._streamed = stream, True
         return self
 

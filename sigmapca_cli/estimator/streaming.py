@@ -11,7 +11,7 @@ from sigmapca_cli.data.matrix.sums import MomentSource
 from sigmapca_cli.data.moments.accumulate import Moments, block_moments, merge
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.data.subsample import one_per_stretch
-from sigmapca_cli.estimator.weighted import weighted_moments
+from sigmapca_cli.estimator.weighted import refuse_lost, weighted_moments
 
 Array = np.ndarray
 
@@ -77,4 +77,5 @@ def _moments(X: Array, weights: Array | None) -> Moments:
     if weights is None:
         return block_moments(X)
     mass, mean, second = weighted_moments(X, weights)
+    refuse_lost(X, second.diagonal())
     return Moments(cast(int, mass), mean, second)

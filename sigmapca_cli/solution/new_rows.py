@@ -13,6 +13,7 @@ from sigmapca_cli.data.config import DataConfig, as_stored, kinds_of
 from sigmapca_cli.data.describe.recognise import kind_of_path
 from sigmapca_cli.data.in_memory import MemorySource, PlacedSource
 from sigmapca_cli.data.matrix import arrays
+from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import in_order
@@ -126,15 +127,13 @@ def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "f
     InputError
         If X is no matrix of numbers of this width, or lacks a column.
     """
+    X = plain_form(X, what)
     if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
         order = in_order([str(column) for column in X.columns], names, "the table")
         X = (X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]).to_numpy()
     if is_sparse(X) or hasattr(X, "tocsr"):
         rows: Any = X.tocsr()
     else:
-        X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.float64), np.nan)
         try:
             rows = np.asarray(X)
             rows = rows if rows.dtype.kind in "biuf" else np.asarray(X, dtype=np.float64)

@@ -70,13 +70,19 @@ def owned_components(
     return owned
 
 
-def owners_of(source: Any) -> list[Owned]:
-    """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long."""
+def owners_of(source: Any, Y: NDArray[Any] | None = None) -> list[Owned]:
+    """Return `owned_components` of a source; [] for patches, where no single row dominates, and if it takes long.
+
+    Y (n, k): all rows on the leading k axes, where they are known; then no row is read, and these axes are looked at.
+    """
     if source.patch_shape is not None or not source.has_rows or source.n < LEAST_ROWS:
         return []
     axes = source.leading_axes(1)
     values, E = axes.values, axes.vectors
     k = min(int((values > 1e-12 * max(values[0], 0.0)).sum()), MOST_COMPONENTS, source.n - 1, E.shape[1])
+    if Y is not None:
+        k = min(k, Y.shape[1])
+        return owned_components(lambda B: [Y[:, : B.shape[1]]], E[:, :k], values[:k], source.n, axes.total)
     if k < 1 or float(source.n) * source.p * k > WORK:
         return []
     return owned_components(source.project, E[:, :k], values[:k], source.n, axes.total)

@@ -11,6 +11,7 @@ import numpy as np
 from sigmapca_cli.data import asked_order
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.arrays import check_matrix, checked, plain, table_source
+from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowsInMemory
 from sigmapca_cli.data.readers.array_files import select
@@ -31,6 +32,7 @@ def as_rows(data: Any) -> Any:
     What is given is not changed, and copied only where its layout or type is another. Raise InputError for what is no
     matrix of numbers.
     """
+    data = plain_form(data, str(WHERE))
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         from scipy import sparse
 
@@ -43,10 +45,6 @@ def as_rows(data: Any) -> Any:
         return matrix
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):
         return of_table(data)
-    if hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
-    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-        data = np.ma.filled(data.astype(np.float64), np.nan)  # missing values, which data.missing treats
     try:
         values = np.asarray(data)
     except ValueError as problem:  # rows of different lengths
