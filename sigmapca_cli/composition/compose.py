@@ -7,9 +7,10 @@ nothing of the process is touched. The loader is not public: this is the one mod
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from sigmapca_cli.storage.read import StoredRun
 
 DATA_PATH = "data.path"
-_LOCK = threading.Lock()  # Hydra looks for its plugins once in a process, and its parser has caches
+HYDRAS_OWN = ("hydra", "_dummy_empty_config_.yaml")
+"""What Hydra and its plugins keep in its store of schemas."""
+_LOCK = threading.RLock()  # Hydra looks for its plugins once in a process, and its parser has caches
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class Folders:
 def compose_job(overrides: Sequence[str], folders: Folders | None = None) -> Job:
     """Return the job of these overrides. Raise InputError, in one line, for those that Hydra or the schema refuses."""
     folders = folders or Folders()
-    parsed(overrides, folders.groups())
-    return job_of(load(overrides, folders))
+    with _LOCK, registered():
+        parsed(overrides, folders.groups())
+        return job_of(load(overrides, folders))
 
 
 def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: bool = False) -> Any:
@@ -60,20 +64,13 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
 
     Raise InputError, in one line, for what Hydra refuses.
     """
-    from hydra import version
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra._internal.utils import create_config_search_path
     from hydra.core.config_search_path import SearchPathQuery
     from hydra.types import RunMode
 
-    from sigmapca_cli.settings.schema import register
-
     folders = folders or Folders()
-    with _LOCK:
-        register()
-        for base in conf_files.hydra_base().values():
-            if not hasattr(version.getbase(), "major"):  # else a surrounding application has chosen one
-                version.setbase(base)
+    with _LOCK, registered():
         path = create_config_search_path(str(folders.main.absolute()))
         if folders.further:
             schema = SearchPathQuery(provider="schema")
@@ -88,6 +85,30 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
             raise in_one_line(problem) or problem from None
 
 
+@contextlib.contextmanager
+def registered() -> Iterator[None]:
+    """Let Hydra know the schema inside the block, and no schema of a program; then leave all as it was found.
+
+    A program that is an application of Hydra's has schemas of its own, and Hydra takes one for a file of the same name.
+    """
+    from hydra import version
+    from hydra.core.config_store import ConfigStore
+
+    from sigmapca_cli.settings.schema import register
+
+    store, base = ConfigStore.instance(), version.VersionBase.instance()
+    schemas, chosen = store.repo, base.getbase()
+    store.repo = {name: node for name, node in schemas.items() if name in HYDRAS_OWN}
+    register()
+    try:
+        for own in conf_files.hydra_base().values():
+            if not hasattr(chosen, "major"):  # else a surrounding application has chosen one
+                version.setbase(own)
+        yield
+    finally:
+        base.version_base, store.repo = chosen, schemas
+
+
 def stored_job(run: StoredRun, changes: Sequence[str] = ()) -> Job:
     """Return the job of a run, with some keys changed that do not change what it computes.
 
@@ -100,8 +121,9 @@ def stored_job(run: StoredRun, changes: Sequence[str] = ()) -> Job:
 
     if not run.config:
         raise InputError(f"{run.path}: holds no configuration to go by")
-    parsed(changes)
-    given = values(changes)
+    with _LOCK, registered():
+        parsed(changes)
+        given = values(changes)
     for key in given:
         if key != DATA_PATH and key.split(".")[0] not in VOLATILE:
             raise InputError(

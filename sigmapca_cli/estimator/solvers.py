@@ -178,9 +178,9 @@ def computing_on(threads: int, by_torch: bool) -> Iterator[None]:
 
     with blas(threads), contextlib.ExitStack() as stack:
         if by_torch:
-            from sigmapca_cli.training.device import torch_threads
+            from sigmapca_cli.training.device import torch_set
 
-            stack.enter_context(torch_threads(threads))
+            stack.enter_context(torch_set(threads))
         yield
 
 

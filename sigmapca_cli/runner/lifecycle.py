@@ -97,8 +97,8 @@ def from_checkpoint(plan: Plan, folder: Path, source: Source) -> Plan:
 def begun(plan: Plan, folder: Path, source: Source) -> Iterator[OpenRun]:
     """Open the log, the trackers and the file of a run in its locked folder."""
     job = plan.job
-    prepare_torch(plan)
     with (
+        prepared_torch(plan),
         train_log(folder),
         followed(job, folder, plan.saved.step if plan.saved else None) as attach,
         writer_of(plan, source, folder) as writer,
@@ -109,13 +109,13 @@ def begun(plan: Plan, folder: Path, source: Source) -> Iterator[OpenRun]:
         yield OpenRun(plan, source, folder, writer)
 
 
-def prepare_torch(plan: Plan) -> None:
-    """Set torch's threads and precision, for a run that uses it."""
-    if plan.uses_torch:
-        from sigmapca_cli.training import device
+def prepared_torch(plan: Plan) -> contextlib.AbstractContextManager[None]:
+    """Return a block in which torch has the threads and the precision of a run that uses it."""
+    if not plan.uses_torch:
+        return contextlib.nullcontext()
+    from sigmapca_cli.training.device import torch_set
 
-        device.set_threads(plan.threads)
-        device.set_precision(plan.cfg.precision)
+    return torch_set(plan.threads, plan.cfg.precision)
 
 
 def writer_of(plan: Plan, source: Source, folder: Path) -> RunWriter:

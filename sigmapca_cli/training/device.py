@@ -1,7 +1,9 @@
 """Device and type of a run that torch computes."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -23,25 +25,38 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def set_precision(name: str) -> None:
-    """How exactly torch multiplies float32 matrices: highest, high (TF32) or medium (bfloat16), as torch names them.
+@dataclass
+class Found:
+    """How torch was set before the first of the blocks that are open now, in whatever thread."""
 
-    It matters on GPUs; the products of the main method on a CPU are NumPy's, and exact.
-    """
-    torch.set_float32_matmul_precision(name)
+    blocks: int = 0
+    threads: int = 1
+    precision: str = "highest"
 
 
-def set_threads(count: int) -> None:
-    """Fix torch's number of threads; sums depend on it in the last bit, so it is stored with the run."""
-    torch.set_num_threads(count)
+_lock, _found = threading.Lock(), Found()
 
 
 @contextlib.contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Let torch compute on so many threads inside the block, within a program that has its own number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
+def torch_set(threads: int, precision: str = "highest") -> Iterator[None]:
+    """Let torch compute on so many threads, with this precision, inside the block; then it is set as it was before.
+
+    The number of threads is stored with a run, for sums depend on it in the last bit. precision: how exactly torch
+    multiplies float32 matrices, as torch names it: highest, high (TF32) or medium (bfloat16). It matters on GPUs; the
+    products of the main method on a CPU are NumPy's, and exact.
+    """
+    with _lock:
+        if not _found.blocks:
+            _found.threads, _found.precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+        _found.blocks += 1
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _lock:
+            _found.blocks -= 1
+            last = not _found.blocks
+        torch.set_num_threads(_found.threads)
+        if last:
+            torch.set_float32_matmul_precision(_found.precision)
