@@ -17,9 +17,8 @@ import numpy as np
 
 from sigmapca_cli.solvers.fourth_moments.contrast import hessian
 from sigmapca_cli.solvers.independence.contrast import K1, K2, Point
-from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.rows import Rows, blockwise
 from sigmapca_cli.solvers.newton.jacobian import pack, unpack
-from sigmapca_cli.solvers.rows.parallel import rows_per_block, total
 
 Array = np.ndarray
 
@@ -75,7 +74,7 @@ class Curvature:
             block[:, :k], block[:, k:] = z, prime
             return np.square(z).T @ prime, z.T @ np.multiply(prime, z, out=prime)
 
-        reach, own = total(part, self.held, rows_per_block(k))
+        reach, own = blockwise(part, self.held, k)
         return reach / self.mass, own / self.mass
 
     def __call__(self, theta: Array) -> Array:
@@ -105,7 +104,7 @@ class Curvature:
             turned *= block[:, k:]
             return (z.T @ turned,)
 
-        (third,) = total(part, self.held, rows_per_block(k))
+        (third,) = blockwise(part, self.held, k)
         T = third / self.mass * (sigma[:, None] / sigma**2)
         return T + self._rest(A, point.C @ A / sigma**2)
 
@@ -128,7 +127,7 @@ class Curvature:
             z = np.ascontiguousarray(block[:, :k])
             return (np.stack([z.T @ (z * block[:, k + i : k + i + 1]) for i in range(k)]),)
 
-        (third,) = total(part, held, rows_per_block(k))
+        (third,) = blockwise(part, held, k)
         T = third / self.mass * np.outer(sigma, sigma) / np.diag(self.point.C)[:, None, None]
         N = np.empty_like(T)
         identity = np.eye(k)

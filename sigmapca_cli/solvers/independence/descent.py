@@ -8,6 +8,9 @@ near the identity, so that a step takes one or two products. Where the Hessian h
 the step goes along it (Steihaug 1983). Once steps are small, one Hessian is kept and corrected by the change of the
 gradient (L-BFGS; Nocedal & Wright 2006, 7.1 and 7.2), as Picard corrects its pairwise one (Ablin, Cardoso & Gramfort
 2018).
+
+Gaussian components of equal variance have their lowest C at a rotation that chance decides, and many of them take
+hundreds of steps to it. So after some work, pairs that neither variances nor shapes tell apart turn no further.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point
 from sigmapca_cli.solvers.independence.curvature import Curvature
+from sigmapca_cli.solvers.independence.null import told_apart
 from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.newton.jacobian import pack
 from sigmapca_cli.solvers.newton.steps import limited, rotate
 from sigmapca_cli.system.row_shards import agreed
 
@@ -47,6 +52,8 @@ FLAT = 0.002
 """A direction is flat if the curvature along it is below this, in the same variables."""
 WHOLE = 120
 """Largest number of pairs for which all eigenvalues are computed (k = 16)."""
+WORK = 2e9
+"""Rows times pairs, about, of the steps on one set of rows in which all pairs turn, also those that nothing holds."""
 ESCAPES = 5
 """Number of saddles that are left before the descent gives up."""
 ROUNDING = 1e-13
@@ -68,9 +75,13 @@ class End:
 
 @dataclass
 class Kept:
-    """A Hessian that is kept, with the last steps and the changes of the gradient that they made."""
+    """A Hessian that is kept, with the last steps and the changes of the gradient that they made.
+
+    turning (pairs,): 1 for the pairs that turn, 0 for the others.
+    """
 
     curvature: Curvature
+    turning: Array
     moves: list[tuple[Array, Array, float]]
 
     def remember(self, theta: Array, change: Array) -> None:
@@ -84,14 +95,17 @@ class Kept:
         for theta, change, inverse in reversed(self.moves):
             shares.append(inverse * (theta @ rest))
             rest -= shares[-1] * change
-        step, negative = newton_step(self.curvature, rest, accuracy)
+        step, negative = newton_step(self.curvature, rest, self.turning, accuracy)
         for (theta, change, inverse), share in zip(self.moves, reversed(shares), strict=True):
             step -= (share + inverse * (change @ step)) * theta
         return step, negative
 
 
-def newton_step(curvature: Curvature, gradient: Array, accuracy: float) -> tuple[Array, bool]:
-    """Return θ with Hθ ≈ −gradient by conjugate gradients, and whether it goes along negative curvature."""
+def newton_step(curvature: Curvature, gradient: Array, turning: Array, accuracy: float) -> tuple[Array, bool]:
+    """Return θ with Hθ ≈ −gradient by conjugate gradients, and whether it goes along negative curvature.
+
+    turning (pairs,): 1 for the pairs that turn; the gradient of the others is 0.
+    """
     root = np.sqrt(curvature.scale)
     x, rest = np.zeros(len(root)), -gradient / root
     direction, size = rest.copy(), float(rest @ rest)
@@ -99,7 +113,7 @@ def newton_step(curvature: Curvature, gradient: Array, accuracy: float) -> tuple
     for _ in range(PRODUCTS):
         if size <= goal or size == 0:
             break
-        product = curvature(direction / root) / root
+        product = turning * curvature(direction / root) / root
         bend = float(direction @ product)
         if bend <= FLAT * float(direction @ direction):
             if x.any() and bend > -FLAT * float(direction @ direction):
@@ -115,23 +129,37 @@ def newton_step(curvature: Curvature, gradient: Array, accuracy: float) -> tuple
     return x / root, False
 
 
-def least_curvature(curvature: Curvature) -> tuple[float, Array]:
-    """Return the smallest eigenvalue of D^−½HD^−½, and its direction θ, largest entry 1."""
+def least_curvature(curvature: Curvature, turning: Array) -> tuple[float, Array]:
+    """Return the smallest eigenvalue of D^−½HD^−½ over the pairs that turn, and its direction θ, largest entry 1."""
     root = np.sqrt(curvature.scale)
     pairs = len(root)
     if pairs <= WHOLE:
         values, vectors = np.linalg.eigh(curvature.whole() / np.outer(root, root))
         value, vector = float(values[0]), vectors[:, 0]
     else:
-        scaled = LinearOperator((pairs, pairs), lambda x: curvature(x / root) / root, dtype=np.float64)
-        begin = np.random.default_rng(0).standard_normal(pairs)
+        rest = 1 - turning
+        scaled = LinearOperator(
+            (pairs, pairs),
+            lambda x: turning * curvature(turning * x / root) / root + rest * x,
+            dtype=np.float64,
+        )
+        begin = np.random.default_rng(0).standard_normal(pairs) * turning
         try:
             values, vectors = eigsh(scaled, 1, which="SA", v0=begin, ncv=10, maxiter=20, tol=0.05)
-            value, vector = float(values[0]), vectors[:, 0]
+            value, vector = float(values[0]), vectors[:, 0] * turning
         except ArpackNoConvergence:
             value, vector = 0.0, begin
     theta = vector / root
     return value, theta / np.abs(theta).max()
+
+
+def turning_pairs(contrast: Contrast, point: Point, work: float) -> Array:
+    """Return 1 for each pair that turns, 0 for the others, (pairs,); work: rows times k² of the steps so far."""
+    free = np.ones(len(point.R) * (len(point.R) - 1) // 2)
+    if contrast.S is not None or work < WORK or len(free) <= WHOLE:
+        return free
+    told = pack(told_apart(point, contrast.rows.effective)).astype(np.float64)
+    return told if len(free) - told.sum() > WHOLE else free
 
 
 def descend(
@@ -146,10 +174,19 @@ def descend(
         history.append((len(history), contrast.rows.n, point.value, 0.0))
         return End(point, 0.0, 1.0, True)
     point = pairwise(contrast, contrast.at(R), limit, history)
-    kept = Kept(Curvature(point, support), [])
+    before, each = len(history), float(contrast.rows.n) * len(R) ** 2
+
+    def fresh_at(point: Point) -> Kept:
+        turning = turning_pairs(contrast, point, (len(history) - before + 1) * each)
+        return Kept(Curvature(point, support), turning, [])
+
+    kept = fresh_at(point)
     escapes, fresh = ESCAPES if check else 0, True
     while True:
-        gradient = point.gradient
+        if not kept.turning.any():
+            history.append((len(history), contrast.rows.n, point.value, 0.0))
+            return End(point, 0.0, 1.0, True)
+        gradient = point.gradient * kept.turning
         angle = float(np.abs(gradient / kept.curvature.scale).max())
         theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)))
         going = float(np.abs(theta).max())
@@ -158,22 +195,22 @@ def descend(
         if settled and not check:
             return End(point, going, np.nan, True)
         if settled:
-            value, direction = least_curvature(Curvature(point, support))
+            value, direction = least_curvature(Curvature(point, support), kept.turning)
             if value > SADDLE or escapes == 0:
                 return End(point, going, value, value > SADDLE)
             escapes, theta, negative = escapes - 1, ESCAPE_ANGLE * direction, True
         if len(history) >= limit:
-            value = least_curvature(Curvature(point, support))[0] if check else np.nan
+            value = least_curvature(Curvature(point, support), kept.turning)[0] if check else np.nan
             return End(point, going, value, False)
         there, share = search(contrast, point, limited(theta, LARGEST_ANGLE))
         if there is None and fresh:
-            value = least_curvature(kept.curvature)[0] if check else np.nan
+            value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
             return End(point, going, value, going <= 100 * tol)
         if there is None or negative or share < 1 or going > KEPT_BELOW:
             point = point if there is None else there
-            kept, fresh = Kept(Curvature(point, support), []), True
+            kept, fresh = fresh_at(point), True
             continue
-        kept.remember(limited(theta, LARGEST_ANGLE), there.gradient - gradient)
+        kept.remember(limited(theta, LARGEST_ANGLE), there.gradient * kept.turning - gradient)
         point, fresh = there, False
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point, bell
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.descent import WHOLE
+from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_groups, null
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.newton.jacobian import pack
 from sigmapca_cli.system.row_shards import added
@@ -34,12 +35,6 @@ ROWS = 50_000
 """Largest number of rows of the third moments in H."""
 GROUPS = 64
 """Number of groups of neighbouring rows, where rows depend on their neighbours."""
-NULL_K = (2, 3, 4, 6, 8, 12, 16, 32, 64)
-NULL_SHAPE = (11.1, 16.1, 19.8, 28.0, 34.5, 47.0, 63.6, 115.0, 208.0)
-"""Largest `shape` of k Gaussian components of equal variance at the minimum of C₁: quantile .975. By simulation up to
-k = 16, then in proportion to k^.86, as from 2 to 16."""
-NULL_SPREAD = (2.72, 3.46, 4.10, 5.08, 5.84, 7.16, 8.22, 11.60, 16.26)
-"""Largest `spread` of two of k such components at their principal axes: quantile .975, by simulation."""
 
 
 @dataclass(frozen=True)
@@ -125,22 +120,6 @@ def derivatives(point: Point, z: Array) -> Array:
     """Return g_i = (z_i(1 + τE[ψz]) − τψ_i)/σ_i, (m, k): the derivative of C for y_i."""
     own = np.diag(point.weighted)
     return np.asarray((z * (1 + point.tau * own) - point.tau * point.psi(z)) / point.sigma)
-
-
-def null(k: int, quantiles: tuple[float, ...]) -> float:
-    """Return a quantile of k Gaussian components, between the rows of the table or beyond the last as its last rise."""
-    logs = np.log(NULL_K)
-    if k <= NULL_K[-1]:
-        return float(np.exp(np.interp(np.log(k), logs, np.log(quantiles))))
-    power = np.log(quantiles[-1] / quantiles[-2]) / (logs[-1] - logs[-2])
-    return float(quantiles[-1] * (k / NULL_K[-1]) ** power)
-
-
-def in_groups(square: float, count: int | None) -> float:
-    """Return the bound of a squared statistic with the error of `count` groups: the same tail, of Hotelling's T²."""
-    if count is None:
-        return square
-    return float((count - 1) * np.expm1(square / (count - 1)))
 
 
 def weighted_sum(values: Array, w: Array | None) -> Array:

@@ -9,11 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sigmapca_cli.solvers.rows.inputs import checked_rows
-from sigmapca_cli.solvers.rows.parallel import rows_per_block, spaced, total
+from sigmapca_cli.solvers.rows.parallel import BLOCK, TASK, spaced, total
 from sigmapca_cli.solvers.rows.weights import held
 from sigmapca_cli.system.row_shards import place, shared
 
 Array = np.ndarray
+ENTRIES = 1 << 16
+"""Number of entries of a block of rows: its arrays stay in the cache."""
+FEW = 4
+"""Number of such blocks up to which one thread sums all rows: waking another takes as long."""
 Part = Callable[[Array, Array | None], tuple[Array, ...]]
 """From z (m, k) and the weights of its rows (m, 1), None where all are 1, to sums over the rows."""
 
@@ -59,7 +63,7 @@ class Rows:
             wy = y * w
             return np.array([float(len(y)), w.sum()]), wy.sum(0), y.T @ wy
 
-        (n, mass), first, second = total(part, held, rows_per_block(k))
+        (n, mass), first, second = blockwise(part, held, k)
         mean = first / mass
         return cls(held, k, int(n), float(mass), mean, second / mass - np.outer(mean, mean))
 
@@ -100,4 +104,11 @@ class Rows:
             return part(z, weights)
 
         with shared(None) if alone else nullcontext():
-            return [value / self.mass for value in total(of_block, self.held, rows_per_block(self.k))]
+            return [value / self.mass for value in blockwise(of_block, self.held, self.k)]
+
+
+def blockwise(part: Callable[[Array], tuple[Array, ...]], held: Array, k: int) -> tuple[Array, ...]:
+    """Return Σ part(block) over blocks of the held rows of k components; their sizes depend on n and k alone."""
+    block = int(np.clip(ENTRIES // k, 256, BLOCK))
+    few = len(held) * k <= FEW * ENTRIES
+    return total(part, held, block, TASK if few else int(np.clip(len(held) // (TASK * block), 1, TASK)))

@@ -46,15 +46,18 @@ def rows_per_block(k: int) -> int:
     return BLOCK if k <= 32 else max(ENTRIES // k, 256)
 
 
-def total(part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK) -> tuple[Array, ...]:
+def total(
+    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK, task: int = TASK
+) -> tuple[Array, ...]:
     """Return Σ part(block) over the blocks of the rows, in float64, for each array that `part` returns.
 
-    Where ranks hold shares of the rows (`shares`), `rows` are those of this rank, and the sums are over all ranks.
+    task: number of blocks that one thread sums by itself. Where ranks hold shares of the rows (`shares`), `rows` are
+    those of this rank, and the sums are over all ranks.
     """
-    starts = range(0, max(len(rows), 1), TASK * block)
+    starts = range(0, max(len(rows), 1), task * block)
 
     def sum_task(start: int) -> tuple[Array, ...]:
-        stop = min(start + TASK * block, len(rows))
+        stop = min(start + task * block, len(rows))
         return sum_tuples(part(rows[i : min(i + block, stop)]) for i in range(start, max(stop, 1), block))
 
     pool = _pool.get()

@@ -8,6 +8,7 @@ from solver_helpers import orthogonal
 from source_kinds import ALL, KINDS, matched, planted, projected
 from thread_ranks import on_ranks
 
+from sigmapca_cli.solvers.independence import descent
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.rows import Rows
@@ -158,3 +159,18 @@ def test_a_weight_that_is_none_is_refused(tau):
 def test_gaussian_rows_end_somewhere():
     Y = ALL["Gaussian"](np.random.default_rng(0), (1000, 6))
     assert np.isfinite(solve(Y).value)
+
+
+def test_gaussian_components_beyond_some_work_turn_no_further(monkeypatch):
+    """Nothing tells 24 of them of equal variance apart, and sources among them are found all the same."""
+    monkeypatch.setattr(descent, "WORK", 0.0)
+    rng = np.random.default_rng(0)
+    S = np.column_stack([KINDS["laplace"](rng, (5000, 4)), rng.normal(size=(5000, 24))])
+    E = orthogonal(28, 0)
+    Y, P = projected(S @ E.T, 28)
+    found = solve(Y, starts=1)
+    cosine = np.abs(E[:, :4].T @ P @ found.R)
+    assert found.converged and found.iterations < 60
+    assert cosine.max(1).min() > 0.98
+    only = projected(rng.normal(size=(3000, 24)), 24)[0]
+    assert solve(only, starts=1).converged
