@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, REPELLED, Certificate
 from sigmapca_cli.evaluation.identifiability import without_diagonal as off
+from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.maximum import COUPLED, views
 from sigmapca_cli.solvers.rows.parallel import threads
@@ -57,4 +58,5 @@ def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificat
         threshold=threshold,
         level=level,
         lam=lam,
+        gaussian=gaussian_by_negentropy(rows),
     )

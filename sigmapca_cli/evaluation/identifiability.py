@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.evaluation.mixtures import mixed_pairs
+from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
@@ -93,6 +93,10 @@ class Certificate:
         τ of C, where H is the curvature of an answer of solver=independence.
     dependent : tuple of (int, int)
         Pairs of such an answer that depend on each other, the most dependent first; numbered from 0.
+    a : ndarray of shape (k,), or None
+        Scale of the nonlinearity of each component.
+    gaussian : ndarray of bool, of shape (k,), or None
+        Components whose shape these rows do not tell from a Gaussian one, by their negentropy J.
     mixed : ndarray of bool, of shape (k, k), or None
         Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
     cut : ndarray of bool, of shape (k,), or None
@@ -117,6 +121,8 @@ class Certificate:
     lam: float | None = None
     tau: float | None = None
     dependent: tuple[tuple[int, int], ...] = ()
+    a: Array | None = None
+    gaussian: NDArray[Any] | None = None
     mixed: NDArray[Any] | None = None
     cut: NDArray[Any] | None = None
 
@@ -235,7 +241,7 @@ def _certificate(
     verdict = np.where(value > threshold, IDENTIFIED, np.where(value < -threshold, REPELLED, ARBITRARY))
     variance_score = _ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)
     # Axes identified by different variances are correct; axes identified by shape alone may be a mixture.
-    mixed = (variance_score <= threshold) & mixed_pairs(moments.rows)
+    mixed = mixed_pairs(moments.rows, variance_score <= threshold)
     verdict[mixed] = REPELLED
     # The curvature of a pair that is not identified is close to 0: its angle has no finite error.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
@@ -246,6 +252,8 @@ def _certificate(
         shape=without_diagonal(pairs.shape),
         shape_error=without_diagonal(pairs.error(pairs.shape_influence)),
         variance_score=without_diagonal(variance_score),
+        a=a,
+        gaussian=gaussian_by_negentropy(moments.rows),
         mixed=mixed,
         angle=without_diagonal(angle),
         verdict=verdict,

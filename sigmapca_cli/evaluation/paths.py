@@ -28,7 +28,7 @@ def sentence(along: str, knots: Sequence[Knot], pca: float, span: float, k: int)
     if not near:
         return (
             f"the halves agree at no {along}: {top.agreement:.4f} at best ({along}={top.at:g}), where random axes in a "
-            f"common subspace reach {matched_cosine(k, k):.4f}; these rows do not fix the filters"
+            f"common subspace reach {matched_cosine(k, k):.4f}; no {along} fixes the filters on these rows"
         )
     said = f"best: {along}={top.at:g} ({top.agreement:.4f}); within {NEAR} of it from {min(near):g} to {max(near):g}"
     if top.agreement > pca + CLOSE:

@@ -14,6 +14,9 @@ MOST_OF_A_CHAIN = 0.4
 """Largest fraction of unidentified pairs at which a group is described pair by pair."""
 PAIRS_SAID = 3
 """Largest number of pairs described for a group."""
+HEAVY, LIGHT = 3.0, 0.8
+"""a that suits heavy tails, at least, and light tails, at most."""
+QUIET = "have shapes that these rows do not tell from a Gaussian one"
 WIDE = 1.5
 """Ratio of the largest to the smallest σ of a group above which its variances are not called similar."""
 
@@ -121,8 +124,11 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
     if certificate.linear:
         return f"{variances}: linear PCA cannot identify their axes"
     gaussian, shapes = _shapes(certificate, group)
+    if not gaussian:  # J sees more than kurtosis does: the rows may well fix what this function does not
+        by = "this a does" if certificate.lam is None else "F does"
+        return f"{variances} and {shapes}: {by} not identify their axes, and solver=independence may"
     return f"{variances} and {shapes}: " + (
-        "their axes are arbitrary" if equal and gaussian else "these rows do not identify their axes"
+        "their axes are arbitrary" if equal else "these rows do not identify their axes"
     )
 
 
@@ -151,7 +157,7 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
 
 
 def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
-    """Return whether a group looks Gaussian, and words for its shape."""
+    """Return whether the negentropy J does not tell a group from a Gaussian one, and words for its shape."""
     gap = max(
         abs(certificate.shape[i, j]) / max(certificate.shape_error[i, j], np.finfo(float).tiny)
         for i in group
@@ -160,12 +166,12 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     )
     kurtosis = certificate.kurtosis[group]
     if certificate.tau is not None:
-        return True, "have shapes that these rows do not tell from a Gaussian one"
+        return True, QUIET
     if gap > certificate.threshold:
         by = "this a identifies" if certificate.lam is None else "F identifies"
         return False, f"have shapes that {by} only weakly ({_kurtosis(kurtosis)})"
-    if np.abs(kurtosis).max() < 1:
-        return True, "look Gaussian"
+    if certificate.gaussian is not None and certificate.gaussian[group].all():
+        return True, QUIET
     if (kurtosis > 0).all() or (kurtosis < 0).all():
         return False, f"have shapes whose effect is within its error ({_kurtosis(kurtosis)})"
     return False, f"have shapes whose effects cancel ({_kurtosis(kurtosis)})"
@@ -175,17 +181,25 @@ def _wrong(certificate: Certificate, group: list[int]) -> str:
     kurtosis = certificate.kurtosis[group]
     if certificate.lam is not None:
         return f"F increases if they are rotated ({_kurtosis(kurtosis)}): solve from another start, or on more rows"
-    if (kurtosis > 0).all():
-        advice = "a larger a (3 or more) suits heavy tails"
-    elif (kurtosis < 0).all():
-        advice = "a smaller a (0.8) suits light tails"
-    else:
-        advice = "one needs a small a and another a large a: set a=auto"
+    advice = _advice(certificate, group)
     pairs = np.ix_(group, group)
     if certificate.mixed is not None and certificate.mixed[pairs].any():
         return f"this nonlinearity makes mixtures of them stable ({_kurtosis(kurtosis)}): {advice}"
     why = f"this nonlinearity makes these axes unstable ({_kurtosis(kurtosis)})"
     return f"{why}: train longer or from another start; if that does not help, {advice}"
+
+
+def _advice(certificate: Certificate, group: list[int]) -> str:
+    """Return what may hold a group that its a does not hold: another a, unless the group has that already."""
+    kurtosis, a = certificate.kurtosis[group], certificate.a
+    own = np.full(len(group), np.nan) if a is None else np.broadcast_to(a, certificate.kurtosis.shape)[group]
+    if (kurtosis > 0).all() and not (own >= HEAVY).all():
+        return "a larger a (3 or more) suits heavy tails"
+    if (kurtosis < 0).all() and not (own <= LIGHT).all():
+        return "a smaller a (0.8) suits light tails"
+    if (kurtosis > 0).any() and (kurtosis < 0).any() and np.ptp(own) == 0:
+        return "one needs a small a and another a large a: set a=auto"
+    return "solver=independence needs no a, and holds skewed shapes too"
 
 
 def _kurtosis(values: np.ndarray) -> str:

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mechanisms import every
+from source_kinds import planted, projected
 
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.certify import certify_run, certify_variances, state_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
 from sigmapca_cli.evaluation.words import explain
+from sigmapca_cli.solvers.newton.solve import solve as newton
 from sigmapca_cli.system.errors import InputError
 
 MAIN = {"model": {"name": "nlpca", "family": "nonlinear_pca", "objective": "main", "kind": "trained"}}
@@ -149,6 +151,19 @@ def test_fitted_axes_of_one_variance_are_called_identified_in_5_percent_of_cases
 def test_distinct_variances_are_told_apart_each_from_each():
     x = np.random.default_rng(0).normal(size=(5000, 6)) * 3 * 0.7 ** np.arange(6)
     assert (certify_variances(x).verdict[np.triu_indices(6, 1)] == IDENTIFIED).all()
+
+
+@pytest.mark.parametrize("kind", ["two-valued, P = .25", "two-valued, kurtosis 0", "three-valued"])
+def test_newton_with_a_of_its_own_choice_identifies_no_wrong_filter(kind):
+    """a=auto ends at mixtures of such sources, which its curvature holds."""
+    wrong = 0
+    for seed in range(4):
+        X, E = planted(kind, 2000, seed)
+        Y, P = projected(X, 5)
+        found = newton(Y, threads=1)
+        cosine = np.abs(E.T @ P @ found.R).max(0)
+        wrong += (certify(Y @ found.R, a=found.a).identified & (cosine < 0.8)).sum()
+    assert wrong == 0
 
 
 def test_a_mixture_that_an_a_holds_is_not_called_identified():

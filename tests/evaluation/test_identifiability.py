@@ -1,10 +1,12 @@
 """The certificate keeps its error rates on Gaussian pairs, and finds what can be found in others."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from mechanisms import every
+from source_kinds import KINDS
 
 from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify, scan_a
@@ -184,7 +186,23 @@ def test_mixed_sources_in_plain_words():
     lines = explain(found)
     assert lines[0].startswith("2 of 4 components have identified axes")
     assert lines[1].startswith("components 3 and 4 have equal variance (σ 0.999 to 0.987)")
-    assert lines[1].endswith("and look Gaussian: their axes are arbitrary")
+    assert lines[1].endswith("from a Gaussian one: their axes are arbitrary")
+    np.testing.assert_array_equal(found.gaussian, [False, False, True, True])
+
+
+def test_skewed_components_of_kurtosis_zero_are_not_called_gaussian():
+    Y = KINDS["two-valued, kurtosis 0"](np.random.default_rng(0), (3000, 2))
+    found = certify(Y, a=4.0)
+    assert not found.gaussian.any()
+    words = " ".join(explain(replace(found, verdict=np.full((2, 2), ARBITRARY), shape=np.zeros((2, 2)))))
+    assert "Gaussian" not in words and "solver=independence" in words
+
+
+def test_no_a_is_advised_that_the_components_have():
+    found = certify(np.random.default_rng(0).uniform(-1, 1, (3000, 3)), a=4.0)
+    assert "a smaller a" in explain(found)[1]
+    again = explain(replace(found, a=np.full(3, 0.8)))[1]
+    assert "a smaller a" not in again and "solver=independence" in again
 
 
 def test_a_sub_gaussian_pair_is_told_to_take_a_smaller_a():

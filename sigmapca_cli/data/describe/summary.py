@@ -41,7 +41,8 @@ def advise(kurtosis: NDArray[np.float64], n: int) -> Advice:
     if heavy == light == 0:
         return Advice(
             None,
-            "every component has the kurtosis of a Gaussian: components of equal variance cannot be identified",
+            "every component has the kurtosis of a Gaussian: no a tells components of equal variance apart, and "
+            "solver=independence may, where they are skewed",
         )
     if heavy and light and min(heavy, light) > 0.2 * (heavy + light):
         return Advice("auto", f"{heavy} components super-Gaussian, {light} sub-Gaussian: a=auto")

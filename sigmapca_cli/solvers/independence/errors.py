@@ -48,7 +48,8 @@ class Errors:
     identified : ndarray of bool, of shape (k, k)
         Whether variances or shapes tell the two components apart.
     shape : ndarray of shape (k,)
-        How far a component is from Gaussian: the sum of squares of E[G₁] and E[G₂] − √½ in standard errors.
+        How far a component is from Gaussian: the sum of squares of E[G₁] and E[G₂] − √½ in standard errors; of rows
+        without an order at most 2nJ, which has the errors of Gaussian components.
     spread : ndarray of shape (k, k)
         How far two variances differ: ln(σ_i²/σ_j²) in standard errors, without a sign.
     """
@@ -85,6 +86,8 @@ def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors
         theta = np.sqrt(variance) / curvature.scale
     statistic = np.concatenate([point.alpha, point.beta]) / np.sqrt(np.diag(moved)[: 2 * k])
     shape = statistic[:k] ** 2 + statistic[k:] ** 2
+    if not ordered:  # of few Gaussian rows the errors are too small where chance made the shape large
+        shape = np.minimum(shape, 2 * rows.effective * point.negentropy)
     logs = moved[2 * k :, 2 * k :]
     difference = np.diag(logs)[:, None] + np.diag(logs) - 2 * logs
     apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))

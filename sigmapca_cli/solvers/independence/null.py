@@ -22,10 +22,15 @@ def told_apart(point: Point, n: float) -> Array:
     The errors are those of Gaussian components: ln(σ_i²/σ_j²) has the variance 4/n, and 2nJ is χ² of 2 degrees.
     """
     k = len(point.R)
-    loud = 2 * n * point.negentropy > null(k, NULL_SHAPE)
+    loud = not_gaussian(point.negentropy, n)
     logs = np.log(point.sigma)
     apart = np.abs(logs[:, None] - logs) * np.sqrt(n) > null(k, NULL_SPREAD)
     return np.asarray(apart | loud[:, None] | loud)
+
+
+def not_gaussian(negentropy: Array, n: float) -> Array:
+    """Return which components have a J (k,) beyond what the best rotation of k Gaussian ones shows on n rows."""
+    return np.asarray(2 * n * negentropy > null(len(negentropy), NULL_SHAPE))
 
 
 def null(k: int, quantiles: tuple[float, ...]) -> float:
