@@ -9,8 +9,13 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("transform", help="Write the components of new rows.")(transform)
-    app.command("reconstruct", help="Write the rows back from components.")(reconstruct)
+    app.command(
+        "transform", help="Write the components of new rows, each of variance 1 on the training data."
+    )(transform)
+    app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
+    app.command(
+        "reconstruct", help="Write rows back from components; with --without, rows without some components."
+    )(reconstruct)
     app.command("export", help="Write a solution as .npz, .safetensors or .onnx.")(export)
 
 
@@ -21,6 +26,9 @@ OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`), csv
 KEYS = typer.Argument(None, metavar="data.KEY=VALUE", help="Where the file differs from the training data.")
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
+WITHOUT = typer.Option(
+    None, "--without", metavar="1,3", help="Remove these components; INPUT is then rows, as for transform."
+)
 FORCE = typer.Option(False, "--force", help="Replace the file when it exists.")
 
 
@@ -52,9 +60,12 @@ def transform(
 
 def reconstruct(
     run: str = RUN, input: str = COMPONENTS, output: str = OUTPUT, keys: list[str] = KEYS, key: str = KEY,
-    dataset: str = DATASET, force: bool = FORCE,
+    dataset: str = DATASET, without: str = WITHOUT, force: bool = FORCE,
 ) -> None:  # fmt: skip
-    """raw ≈ components @ decoder · scale + mean, streamed."""
+    """raw ≈ components @ decoder · scale + mean, streamed; or raw rows less some components."""
+    if without is not None:
+        remove(run, input, output, keys, key, dataset, without, force)
+        return
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import Form, claim, files_of_run
     from sigmapca_cli.data.matrix.arrays import build
@@ -74,6 +85,93 @@ def reconstruct(
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(solution.decoder)}")
     blocks = (solution.invert(y) for y in source.blocks(ROWS, raw=True))
     write(blocks, output, Form(source.n, len(solution.mean), opened.names, source.labels))
+
+
+def remove(
+    run: str, input: str, output: str, keys: list[str], key: str, dataset: str, without: str, force: bool
+) -> None:
+    """Write rows, read as for transform, less the components that `without` numbers from 1: x − Σ y_i b_i."""
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
+    from sigmapca_cli.solution.new_rows import new_source
+    from sigmapca_cli.solution.solution import Solution, told_incomplete
+    from sigmapca_cli.system.errors import InputError
+
+    opened = open_run(run)
+    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
+    solution = Solution.of(opened)
+    removed = numbered(without, len(solution.back))
+    try:
+        source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
+    except InputError as problem:
+        raise InputError(as_options(str(problem))) from None
+    form = Form(source.n, len(solution.mean), opened.names, source.labels, source.sample_rate, as_loud=True)
+    write(solution.stream_without(source, removed), output, form)
+    if source.incomplete is not None:
+        print(f"  {told_incomplete(int(source.incomplete.sum()))}")
+
+
+def numbered(words: str, k: int) -> list[int]:
+    """Return components that a user numbers from 1, as in "1,3", counted from 0. Raise InputError for others."""
+    from sigmapca_cli.system.errors import InputError
+
+    parts = [part.strip() for part in words.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= k for part in parts) or len(set(parts)) < len(parts):
+        raise InputError(f"--without {words}: give components from 1 to {k}, each once, as in --without 1,3")
+    return [int(part) - 1 for part in parts]
+
+
+def loadings(
+    run: str = RUN,
+    output: str = typer.Argument(
+        None, metavar="[FILE]", help="NAME.csv or NAME.parquet; printed without it."
+    ),
+    force: bool = FORCE,
+) -> None:
+    """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import claim, files_of_run
+    from sigmapca_cli.cli.tables import table
+    from sigmapca_cli.solution.loadings import loadings_of
+    from sigmapca_cli.system.text import printable
+
+    opened = open_run(run)
+    if output is not None:
+        claim(output, keeps=files_of_run(opened), force=force)
+    found = loadings_of(opened)
+    header = ["feature", *(f"component_{i + 1}" for i in range(found.values.shape[1])), "communality"]
+    if output is not None:
+        write_table(Path(output), header, found)
+        return
+    rows = [
+        [printable(name), *(f"{v:.3f}" for v in line), f"{h:.3f}"]
+        for name, line, h in zip(found.names, found.values, found.communality, strict=True)
+    ]
+    share = [] if found.share is None else [["share of variance", *(f"{v:.3f}" for v in found.share), ""]]
+    print(table(header, [*rows, *share]))
+
+
+def write_table(path: Path, header: list[str], found: Any) -> None:
+    """Write loadings as CSV, or as Parquet, whole or not at all."""
+    import numpy as np
+    import pandas
+
+    from sigmapca_cli.system.atomic import replacing
+    from sigmapca_cli.system.errors import InputError
+
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: loadings are written as .csv or .parquet")
+    numbers = np.column_stack([found.values, found.communality])
+    table = pandas.DataFrame(numbers, columns=header[1:])
+    table.insert(0, "feature", found.names)
+    with replacing(path) as aside:
+        try:
+            table.to_csv(aside, index=False) if path.suffix == ".csv" else table.to_parquet(
+                aside, index=False
+            )
+        except ImportError:
+            raise InputError(f"{path}: writing Parquet needs a package: pip install pyarrow") from None
+    print(f"{path}: {len(found.names)} features × {found.values.shape[1]} components")
 
 
 def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dict[str, Any]:

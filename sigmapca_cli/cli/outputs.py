@@ -23,6 +23,7 @@ class Form:
     names: Sequence[str] | None = None
     labels: Sequence[str] | None = None
     rate: float | None = None
+    as_loud: bool = False  # of a sound: values between -1 and 1, of the loudness of the input
 
 
 def claim(
@@ -189,7 +190,7 @@ def csv(path: Path, form: Form) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def wav(path: Path, form: Form) -> Iterator[Any]:
-    """One channel a component, 16 bits; components have no loudness of their own, so each is as loud as can be."""
+    """One channel a column, 16 bits; components have no loudness of their own, so each is as loud as can be."""
     import numpy as np
     from scipy.io import wavfile
 
@@ -200,7 +201,7 @@ def wav(path: Path, form: Form) -> Iterator[Any]:
     blocks: list[Any] = []
     yield blocks.append
     sound = np.concatenate(blocks)
-    peak = np.abs(sound).max(axis=0)
+    peak = np.abs(sound).max(axis=0) if not form.as_loud else np.maximum(np.abs(sound).max(), 1.0)
     scaled = np.rint(sound / np.where(peak > 0, peak, 1.0) * 32767).astype(np.int16)
     wavfile.write(path, round(form.rate), scaled)
 

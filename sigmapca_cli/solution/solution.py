@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -178,18 +178,24 @@ class Solution:
 
     def stream(self, source: Any) -> Iterator[Array]:
         """Yield the components (m, k) of a source that `new_rows` has read, by blocks of rows, in order."""
-        X: Any = getattr(source, "X", None)
-        if hasattr(X, "tocsr"):
-            blocks: Any = (X[start : start + ROWS] for start in range(0, source.n, ROWS))
-        else:
-            blocks = source.blocks(ROWS, raw=True)
-        place = 0
-        for block in blocks:
+        for block, incomplete in blocks_of(source):
             y = self.apply(block)
-            if source.incomplete is not None:
-                y[source.incomplete[place : place + len(y)]] = np.nan
-            place += len(y)
+            y[incomplete] = np.nan
             yield y
+
+    def stream_without(self, source: Any, removed: Sequence[int]) -> Iterator[Array]:
+        """Yield the rows (m, p) of a source without some components, numbered from 0: x − Σ y_i b_i over these.
+
+        What the other components do not explain stays. Rows are in the units of the mean; a row with missing values is
+        nan.
+        """
+        chosen = list(removed)
+        for block, incomplete in blocks_of(source):
+            dense = block.toarray() if hasattr(block, "toarray") else block
+            x, missing = self.raw(dense)
+            x = x - ((x - self.mean) @ self.forward[:, chosen]) @ self.back[chosen]
+            x[missing | incomplete] = np.nan
+            yield x
 
     def invert(self, components: NDArray[Any]) -> Array:
         """Return the raw rows (n, p) that components (n, k) stand for: pixels between 0 and 1, not clipped."""
@@ -203,6 +209,21 @@ class Solution:
                 "%s: its values are far outside 0 to 1, the range of the pixels of the run: divide them by 255 first",
                 where,
             )
+
+
+def blocks_of(source: Any) -> Iterator[tuple[Any, NDArray[np.bool_]]]:
+    """Yield the raw rows of a source that `new_rows` has read, by blocks in order, and which of them are incomplete."""
+    X: Any = getattr(source, "X", None)
+    if hasattr(X, "tocsr"):
+        blocks: Any = (X[start : start + ROWS] for start in range(0, source.n, ROWS))
+    else:
+        blocks = source.blocks(ROWS, raw=True)
+    place = 0
+    for block in blocks:
+        count = block.shape[0]
+        known = source.incomplete is not None
+        yield block, source.incomplete[place : place + count] if known else np.zeros(count, bool)
+        place += count
 
 
 def told_incomplete(rows: int) -> str:

@@ -1,0 +1,48 @@
+"""Loadings of a run, and rows without some of its components, by the command."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sigmapca_cli as sp
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Standardised PCA of five named columns, in a folder with its table."""
+    monkeypatch.chdir(tmp_path)
+    X = pd.DataFrame(RNG.standard_normal((200, 2)) @ RNG.standard_normal((2, 5)), columns=list("abcde"))
+    X += 0.3 * RNG.standard_normal(X.shape) + 7
+    X.to_csv("x.csv", index=False)
+    run = sp.train("x.csv", model="pca_svd", k=3, data__standardise="feature")
+    return X, run
+
+
+def test_loadings_are_the_correlations_of_features_and_components(trained, sigmapca):
+    X, run = trained
+    assert sigmapca("loadings", "last", "l.csv").returncode == 0
+    table = pd.read_csv("l.csv", index_col="feature")
+    Z = (X - X.mean()) / X.std(ddof=0)
+    expected = Z.T.to_numpy() @ run.transform(X) / len(X)
+    np.testing.assert_allclose(table.iloc[:, :3], expected, atol=1e-5)
+    np.testing.assert_allclose(table["communality"], (expected**2).sum(axis=1), atol=1e-5)
+    assert sigmapca("loadings", "last", "l.csv").returncode == 2  # it exists
+    assert sigmapca("loadings", "last", "l.txt").returncode == 2
+    printed = sigmapca("loadings", "last").stdout.splitlines()
+    assert len(printed) == 7 and printed[-1].startswith("share of variance")
+
+
+def test_without_components_the_rest_of_the_rows_stays(trained, sigmapca):
+    X, run = trained
+    assert sigmapca("reconstruct", "last", "x.csv", "y.csv", "--without", "1,3").returncode == 0
+    kept = pd.read_csv("y.csv")
+    Y = run.transform(X)
+    back = run.solution.back
+    np.testing.assert_allclose(kept, X - np.outer(Y[:, 0], back[0]) - np.outer(Y[:, 2], back[2]), atol=1e-9)
+    np.testing.assert_allclose(run.transform(kept)[:, 1], Y[:, 1], atol=1e-6)  # the other component stays
+    np.testing.assert_allclose(run.transform(kept)[:, [0, 2]], 0, atol=1e-6)
+    for wrong in ("0", "4", "1,1", "a", ""):
+        done = sigmapca("reconstruct", "last", "x.csv", "z.csv", "--without", wrong)
+        assert done.returncode == 2 and "1 to 3" in done.stderr
