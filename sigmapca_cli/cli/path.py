@@ -27,6 +27,7 @@ def path(
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.composition.compose import compose_job
+    from sigmapca_cli.data.halves import halves_of
     from sigmapca_cli.figures.save import targets
     from sigmapca_cli.settings.checks import choice
 
@@ -34,14 +35,16 @@ def path(
     cfg = compose_job(overrides or []).cfg
     if output:
         claim(targets(output, ("png", "pdf", "json")), reads=[cfg.data.path], force=force)
-    halves, name, k = prepared(cfg)
+    made = halves_of(cfg.data)
+    halves, name, k = prepared(cfg, made)
     from sigmapca_cli.evaluation import paths
     from sigmapca_cli.solvers.fourth_moments import path as follow
 
     limit, pca = follow.span(halves), follow.agreement(halves, None)
     if not as_json:
-        print(f"{name}, k={k}: halves agree in linear PCA {pca:.4f}, at most (span) {limit:.4f}")
-        print(f"{along:>6}  agreement  filters that jumped (even, odd)")
+        print(f"{name}, k={k}; halves: {made.words}")
+        print(f"halves agree in linear PCA {pca:.4f}, at most (span) {limit:.4f}")
+        print(f"{along:>6}  agreement  filters that jumped (in each half)")
     knots = []
     for knot in follow.over_lam(halves) if along == "lam" else follow.over_a(halves):
         knots.append(knot)
@@ -51,9 +54,20 @@ def path(
                 f"{knot.at:>6g}  {knot.agreement:.4f}     {knot.jumps[0]}, {knot.jumps[1]}{mark}", flush=True
             )
     top = follow.best(knots)
-    facts = {"data": name, "along": along, "k": k, "linear_pca": pca, "span": limit, "best": in_json(top.at)}
+    facts: dict[str, Any] = {
+        "data": name,
+        "along": along,
+        "k": k,
+        "linear_pca": pca,
+        "span": limit,
+        "best": in_json(top.at),
+    }
     facts["good"] = [in_json(at) for at in paths.supported(knots, limit, k)]
     facts["sentence"] = paths.sentence(along, knots, pca, limit, k)
+    facts["halves"] = made.words
+    if made.by_time:
+        facts["every_second"] = every_second = followed(cfg, along)[0]
+        facts["sentence"] += paths.beside(every_second)
     facts["knots"] = [{**dataclasses.asdict(knot), "at": in_json(knot.at)} for knot in knots]
     if as_json:
         print_json(facts)
@@ -65,6 +79,23 @@ def path(
         files = kept(facts, plot_path(along, knots, pca, limit, f"{name}, k = {k}"), output)
         if not as_json:
             print("\n".join(map(str, files)))
+
+
+SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
+LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
+"""Values of a short path."""
+
+
+def followed(cfg: Any, along: str, halves: Any = None) -> tuple[float, list[Any], list[Any], int]:
+    """Follow a short path on two halves, every second row unless given: best agreement, knots, (P, Y) of both, k."""
+    from sigmapca_cli.data.describe.describe import silence_warnings
+    from sigmapca_cli.data.halves import EVERY_SECOND
+    from sigmapca_cli.solvers.fourth_moments import path as follow
+
+    with silence_warnings():
+        both, _, k = prepared(cfg, EVERY_SECOND if halves is None else halves)
+        knots = list(follow.over_a(both, SCALES) if along == "a" else follow.over_lam(both, LAMS))
+    return follow.best(knots).agreement, knots, both, k
 
 
 def in_json(value: float) -> float | str:
@@ -85,16 +116,14 @@ def kept(facts: dict[str, Any], figure: Any, stem: str) -> list[Any]:
     return [*files, numbers]
 
 
-def prepared(cfg: Any) -> tuple[list[Any], str, int]:
-    """(P, Y) of the even and of the odd rows or images, the name of the data, k."""
-    import dataclasses
-
+def prepared(cfg: Any, halves: Any) -> tuple[list[Any], str, int]:
+    """(P, Y) of the two halves of the data, the name of the data, k."""
     from sigmapca_cli.data import build
     from sigmapca_cli.data.n_components import count_for
     from sigmapca_cli.solvers.rows.projection import project
     from sigmapca_cli.system.errors import InputError
 
-    sources = [build(dataclasses.replace(cfg.data, half=half)) for half in ("even", "odd")]
+    sources = [build(half) for half in halves.configs(cfg.data)]
     # k must be the same number in both halves
     k = min(count_for(source, cfg.k) for source in sources)
     if k == 1:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 LARGEST = 1e8
 """Rows × k³, or twice the values, up to which `sigmapca data` follows the path itself: about two seconds."""
-SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
-LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
 
 
 def support(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, Any]:
@@ -43,21 +41,23 @@ def work(facts: dict[str, Any], k: int) -> float:
 
 def followed(data: tuple[str, ...], along: str) -> tuple[str, list[float]]:
     """Follow a short path on two halves of the rows; return its sentence, and the values that beat linear PCA."""
-    from sigmapca_cli.cli.path import prepared
+    from sigmapca_cli.cli.path import followed as follow_short
     from sigmapca_cli.composition.compose import compose_job
     from sigmapca_cli.data.describe.describe import silence_warnings
+    from sigmapca_cli.data.halves import halves_of
     from sigmapca_cli.evaluation import paths
     from sigmapca_cli.solvers.fourth_moments import path as follow
     from sigmapca_cli.system.errors import SigmapcaError
 
     try:
         with silence_warnings():
-            halves, _, k = prepared(compose_job(data).cfg)
-            steps = follow.over_a(halves, SCALES) if along == "a" else follow.over_lam(halves, LAMS)
-            knots = list(steps)
+            cfg = compose_job(data).cfg
+            made = halves_of(cfg.data)
+            _, knots, halves, k = follow_short(cfg, along, made)
+            more = paths.beside(follow_short(cfg, along)[0]) if made.by_time else ""
     except SigmapcaError as problem:
-        return f"could not be tried on two halves of the rows: {problem}", []
+        return f"could not be tried on two halves: {problem}", []
     limit, pca = follow.span(halves), follow.agreement(halves, None)
     better = follow.best(knots).agreement > pca + follow.CLOSE
     sentence = paths.sentence(along, knots, pca, limit, k)
-    return f"two halves of the rows: {sentence}", paths.supported(knots, limit, k) if better else []
+    return f"{made.words}: {sentence}{more}", paths.supported(knots, limit, k) if better else []

@@ -99,6 +99,16 @@ def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
     return order_of(Y, pieces_of(source, np.arange(len(Y)) if index is None else index))
 
 
+def order_in(source: Any) -> RowOrder:
+    """Return whether the rows of a source have an order, from the leading components of its first rows."""
+    axes = source.leading_axes(LEADING)
+    index = np.arange(min(source.n, ROWS))
+    if axes.rank == 0:
+        return RowOrder(False, "exchangeable")
+    Y = np.concatenate(list(source.project(axes.up_to(min(axes.rank, LEADING)), index)))
+    return row_order(source, Y, index)
+
+
 def pieces_of(source: Any, index: Array) -> tuple[int, ...]:
     """Return where new pieces begin among the rows of an increasing index (m,) of a source, without 0."""
     first = np.unique(np.searchsorted(index, np.asarray(source.pieces, np.int64)))
@@ -111,7 +121,10 @@ def order_of(Y: Array, pieces: Sequence[int] = ()) -> RowOrder:
     pieces: first rows of files, subjects and stretches after a gap; no window goes across them.
     """
     edges, leading = checked_pieces(pieces, len(Y)), np.asarray(Y)[:, :LEADING]
-    if len(Y) < FEWEST:
+    if len(edges) == 2:
+        leading = without_copies(leading)
+        edges = np.array([0, len(leading)])
+    if len(leading) < FEWEST:
         return RowOrder(False, "few")
     bound = LEVEL / (4 * leading.shape[1])
     for length in (SHORT, LONG):
@@ -127,6 +140,19 @@ def checked_pieces(pieces: Sequence[int], n: int) -> NDArray[np.int64]:
     if len(inner) and (inner[0] < 0 or inner[-1] >= n):
         raise InputError(f"pieces begin at rows 0 to {n - 1}; {inner[0]} to {inner[-1]} were given")
     return np.concatenate([[0], inner[inner > 0], [n]])
+
+
+def without_copies(Y: Array) -> Array:
+    """Return rows without those that repeat the row before, if rows are equal only where they are repeated.
+
+    A row that is written several times counts more, and says nothing of time.
+    """
+    scale = np.maximum(np.abs(Y).max(axis=0, initial=0.0), 1e-300)
+    rounded = np.round(Y / scale, 6)
+    new = np.concatenate([[True], (rounded[1:] != rounded[:-1]).any(axis=1)])
+    if new.all() or len(np.unique(rounded, axis=0)) < new.sum():
+        return Y
+    return Y[new]
 
 
 def window_test(Y: Array, edges: NDArray[np.int64], length: int) -> float:

@@ -66,6 +66,7 @@ class Source(SecondMoments):
     )
     ordered: bool | None = None  # data.ordered: whether rows are in time; None: to be found (`row_order`)
     pieces: tuple[int, ...] = ()  # rows at which a new file, subject or stretch after a gap begins
+    pictures: int | None = None  # how many the rows are windows of
     timed: bool = False  # a column of the file counts the time
     in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
@@ -134,7 +135,7 @@ class Source(SecondMoments):
     @property
     def windows(self) -> bool:
         """Whether rows are windows of pictures, several of each."""
-        return False
+        return self.pictures is not None and self.n > self.pictures
 
     @property
     def constant_features(self) -> int:

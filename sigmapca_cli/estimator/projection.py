@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     sigma_: np.ndarray
     a_: np.ndarray
     tau_: float | None
+    ordered_: bool
     whiten: bool
 
     def transform(self, X: Any) -> np.ndarray:
@@ -107,12 +109,28 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             As for `transform`.
         """
         check_is_fitted(self)
-        Y = self._components(validated(self, X, reset=False, accept_sparse=SPARSE, ensure_min_samples=2))
+        X = validated(self, X, reset=False, accept_sparse=SPARSE, ensure_min_samples=2)
+        found = self._certificate(self._components(X), level)
+        return replace(found, cut=self._cut(X))
+
+    def _cut(self, X: Any) -> np.ndarray:
+        """Return which components have the variance of the first axis left out, (k,): k cuts their group."""
+        from sigmapca_cli.estimator.fitting import Rows
+        from sigmapca_cli.evaluation.certify import cut_by
+
+        return cut_by(Rows.of(X).source, self._components(X))
+
+    def _certificate(self, Y: np.ndarray, level: float) -> Certificate:
         settings = settings_of(self)
         if settings.solver == "independence" and self.tau_ is not None:
             from sigmapca_cli.evaluation.independence import certify_independence
+            from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 
-            return certify_independence(Y, self.tau_, level)
+            spectra = (
+                spectra_of(Y) if self.ordered_ and Y.shape[1] > 1 and are_long_enough((), len(Y)) else None
+            )
+            ordered = None if settings.ordered is None else self.ordered_
+            return certify_independence(Y, self.tau_, level, ordered=ordered, spectra=spectra)
         if settings.solver == "moments":
             from sigmapca_cli.evaluation.fourth import certify_fourth
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.identifiability import (
     ARBITRARY,
@@ -42,12 +43,16 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     model = run.config.get("model", {})
     if problem := refusal(run, model):
         raise InputError(problem)
-    index = own_of(evenly_spaced(source.n, rows), source.n)
+    in_time = "bands" in run.evaluation  # spectra need every row of a stretch
+    chosen = np.arange(min(source.n, rows)) if in_time else evenly_spaced(source.n, rows)
+    index = own_of(chosen, source.n)
     W = np.asarray(run.filters, dtype=np.float64)
     Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
     cut = cut_by(source, Y)
+    numbers = np.concatenate(gathered(index))
+    order = row_order(source, Y, numbers)
     with shared(None):  # every rank has all of these rows
-        return replace(certificate_of(run, model, Y, level), cut=cut)
+        return replace(certificate_of(run, model, Y, level, order, pieces_of(source, numbers)), cut=cut)
 
 
 def cut_by(source: Any, Y: Array) -> Array:
@@ -68,8 +73,13 @@ def cut_by(source: Any, Y: Array) -> Array:
     return cut
 
 
-def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
-    """Return the certificate of the components Y (n, k) of a run, for the equation that trained it."""
+def certificate_of(
+    run: Any, model: Any, Y: Array, level: float, order: RowOrder, pieces: tuple[int, ...]
+) -> Certificate:
+    """Return the certificate of the components Y (n, k) of a run, for the equation that trained it.
+
+    order: whether the rows have one. pieces: rows at which a new stretch of time begins.
+    """
     if is_linear(model):
         return certify_variances(Y, level)
     if way_stored(run.config) is Way.MOMENTS:
@@ -78,8 +88,16 @@ def certificate_of(run: Any, model: Any, Y: Array, level: float) -> Certificate:
         return certify_fourth(Y, float(run.evaluation["lam"]), level)
     if way_stored(run.config) is Way.INDEPENDENCE:
         from sigmapca_cli.evaluation.independence import certify_independence
+        from sigmapca_cli.solvers.independence.spectra import spectra_of
 
-        return certify_independence(Y, float(run.evaluation["tau"]), level)
+        return certify_independence(
+            Y,
+            float(run.evaluation["tau"]),
+            level,
+            ordered=order.ordered,
+            spectra=spectra_of(Y, pieces) if "bands" in run.evaluation else None,
+            pieces=pieces,
+        )
     setting = run.config.get("nonlinearity", {})
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None

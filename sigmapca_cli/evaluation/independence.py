@@ -3,8 +3,10 @@ loss, with a test of whether the components are independent."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.data.row_order import order_of
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, Certificate
@@ -12,35 +14,50 @@ from sigmapca_cli.evaluation.identifiability import without_diagonal as off
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.dependence import dependence
-from sigmapca_cli.solvers.independence.errors import ROWS, bounds, errors
+from sigmapca_cli.solvers.independence.errors import ROWS, bounds_of, errors
 from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.stretches import apart_bound
 from sigmapca_cli.solvers.newton.jacobian import unpack
 from sigmapca_cli.solvers.rows.parallel import threads
 
+Array = NDArray[np.float64]
+
 
 def certify_independence(
-    Y: ArrayLike, tau: float, level: float = LEVEL, *, ordered: bool | None = None
+    Y: ArrayLike,
+    tau: float,
+    level: float = LEVEL,
+    *,
+    ordered: bool | None = None,
+    spectra: Array | None = None,
+    pieces: Sequence[int] = (),
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) under C_τ = Σ log σ − τΣJ(z).
 
     A pair is identified if its variances differ, or if one of the two shapes is not Gaussian, beyond what the best
     rotation of k Gaussian components of equal variance shows. score: the larger of the two statistics over its bound,
-    so that the threshold is 1. curvature: ∂²C/∂θ_ij² of the sample. Rows are to be in their natural order: where
-    neighbours depend on each other, errors come from groups of rows. Components must have variance.
+    so that the threshold is 1. curvature: ∂²C/∂θ_ij² of the sample. ordered: whether neighbours depend on each other,
+    found unless given; errors come from stretches of rows then. spectra (bands, k, k): of the components of rows in
+    time; they tell a pair apart as shapes do. pieces: first rows of the stretches that spectra come from.
+    Components must have variance.
     """
     values = np.asarray(Y, dtype=np.float64)
     k = values.shape[1]
     with threads(None):
         ordered = order_of(values).ordered if ordered is None else ordered
         rows, axes = Rows.of(values), np.eye(k)
-        found = errors(rows, axes, tau, ordered=ordered)
-        spread_bound, shape_bound = bounds(rows, ordered=ordered)
-        above = np.triu(unpack(Curvature(Contrast(rows, tau).at(axes), rows.subset(ROWS)).diagonal, k))
+        found = errors(rows, axes, tau, ordered=ordered, spectra=spectra, pieces=pieces)
+        spread_bound, shape_bound = bounds_of(k, found.groups)
+        above = np.triu(
+            unpack(Curvature(Contrast(rows, tau, spectra).at(axes), rows.subset(ROWS)).diagonal, k)
+        )
         dependent = dependence(rows, axes, ordered=ordered).pairs() if k > 1 else []
     by_variance = found.spread / spread_bound
     shape = (
         np.sqrt(np.maximum(found.shape[:, None], found.shape) / shape_bound) if tau > 0 else np.zeros((k, k))
     )
+    if spectra is not None:
+        shape = np.maximum(shape, np.sqrt(found.apart / apart_bound(k, len(spectra))))
     score = np.maximum(by_variance, shape)
     verdict = np.where(found.identified, IDENTIFIED, ARBITRARY)
     fourth = np.mean(np.square(np.square(values - values.mean(0))), axis=0)

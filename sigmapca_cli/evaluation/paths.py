@@ -22,6 +22,11 @@ def supported(knots: Sequence[Knot], span: float, k: int) -> list[float]:
     return [knot.at for knot in good(knots)]
 
 
+def beside(every_second: float) -> str:
+    """Return what is said beside the agreement of two stretches of rows in time."""
+    return f" (even and odd rows agree to {every_second:.4f}, because they are nearly the same rows)"
+
+
 def sentence(along: str, knots: Sequence[Knot], pca: float, span: float, k: int) -> str:
     """Return the last line of a path: the best value and the range around it, or that the data support none."""
     top, near = best(knots), supported(knots, span, k)

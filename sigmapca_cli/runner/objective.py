@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.composition.job import Job
+from sigmapca_cli.data.halves import halves_of, with_half
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.storage.read import StoredRun, summary
 from sigmapca_cli.storage.write import write_evaluation
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import refuse_link
 
-HALVES = "halves"  # in a run's folder: the same settings on the even and on the odd rows
+HALVES = "halves"  # in a run's folder: the same settings on two halves of the data
 
 
 def measure(job: Job, folder: Path) -> list[float]:
@@ -49,27 +50,33 @@ def stored(folder: Path, names: Sequence[str]) -> list[float]:
 
 
 def stability(job: Job, folder: Path) -> float:
-    """Return the mean matched |cos| between the filters that the even and the odd rows give with the job's settings.
+    """Return the mean matched |cos| between the filters that two halves of the data give with the job's settings.
 
     Their runs stay in the folder `halves` of the run; an interrupted one is resumed.
     """
     from sigmapca_cli.runner.run import run
 
-    for place in (folder / HALVES, *(folder / HALVES / half for half in ("even", "odd"))):
+    names = halves_of(job.cfg.data).names
+    for place in (folder / HALVES, *(place_of(folder, half) for half in names)):
         refuse_link(place)
-    even, odd = (StoredRun.open(run(half_job(job, folder, half))).filters for half in ("even", "odd"))
-    assert even is not None and odd is not None  # both have finished
-    return agreement(even, odd).mean
+    first, second = (StoredRun.open(run(half_job(job, folder, half))).filters for half in names)
+    assert first is not None and second is not None  # both have finished
+    return agreement(first, second).mean
+
+
+def place_of(folder: Path, half: str) -> Path:
+    """Return the folder of the run on one half, such as halves/even or halves/1-of-2."""
+    return folder / HALVES / half.replace("/", "-of-")
 
 
 def half_job(job: Job, folder: Path, half: str) -> Job:
-    """Return the job of the same settings on half of the rows, in a folder within the run's."""
+    """Return the job of the same settings on half of the data, in a folder within the run's."""
     plain = copy.deepcopy(job.plain)
-    plain["data"]["half"] = half
-    plain.update(objective=None, tracker=None, run_dir=str(folder / HALVES / half), if_exists="resume")
+    plain["data"] |= with_half(half)
+    plain.update(objective=None, tracker=None, run_dir=str(place_of(folder, half)), if_exists="resume")
     cfg = replace(
         job.cfg,
-        data=replace(job.cfg.data, half=half),
+        data=replace(job.cfg.data, **with_half(half)),
         objective=[],
         tracker=[],
         run_dir=plain["run_dir"],

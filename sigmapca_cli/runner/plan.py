@@ -245,7 +245,6 @@ def check_objective(cfg: Config, source: Source) -> None:
         )
     if source.n // 2 < max(2, cfg.k):
         raise InputError(f"objective=stability: half of {source.n} rows is too few for k={cfg.k}")
-    if cfg.data.half != "all":
-        raise InputError(
-            f"objective=stability: compares two halves of the data; leave data.half={cfg.data.half} out"
-        )
+    if cfg.data.half != "all" or cfg.data.part is not None:
+        key = f"half={cfg.data.half}" if cfg.data.part is None else f"part={cfg.data.part}"
+        raise InputError(f"objective=stability: compares two halves of the data; leave data.{key} out")

@@ -66,7 +66,7 @@ def test_the_page_of_a_table_says_which_a_its_halves_agree_on(sigmapca, tmp_path
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     facts = named(sigmapca, tmp_path, rng.laplace(size=(3000, 6)) * [3, 3, 2, 2, 1, 1] @ axes)
-    assert facts["support"].startswith("two halves of the rows: best: a=") and " a=4 " in facts["command"]
+    assert facts["support"].startswith("even and odd rows: best: a=") and " a=4 " in facts["command"]
 
 
 @pytest.mark.full
@@ -90,3 +90,27 @@ def test_wide_and_sparse_rows_have_a_page_and_a_path(sigmapca, tmp_path):
     scipy.sparse.save_npz(tmp_path / "s.npz", scipy.sparse.random_array((300, 2500), density=0.01, rng=rng))
     result = sigmapca("data", "s.npz")
     assert result.returncode == 0, result.stderr
+
+
+def without_axes(n=3000):
+    """Series of one spectrum and one variance: no axes, and every second row is nearly the row beside it."""
+    rng = np.random.default_rng(0)
+    noise, x = rng.normal(size=(n, 5)), np.zeros((n, 5))
+    for t in range(1, n):
+        x[t] = 0.98 * x[t - 1] + 0.2 * noise[t]
+    return x
+
+
+def test_rows_in_time_are_halved_into_stretches_and_are_not_called_stable(sigmapca, tmp_path):
+    np.save(tmp_path / "ar.npy", without_axes())
+    found = json.loads(sigmapca("path", "data=array", "data.path=ar.npy", "k=5", "--json").stdout)
+    assert "stretches" in found["halves"] and found["good"] == []
+    assert found["every_second"] > 0.93 > max(knot["agreement"] for knot in found["knots"])
+    page = sigmapca("data", "ar.npy").stdout
+    assert "two stretches" in page and "even and odd rows" in page
+    refused = json.loads(
+        sigmapca("path", "data=array", "data.path=ar.npy", "k=5", "data.ordered=false", "--json").stdout
+    )
+    assert refused["halves"] == "even and odd rows" and "every_second" not in refused
+    part = sigmapca("path", "data=array", "data.path=ar.npy", "data.part=1/2")
+    assert part.returncode == 2 and "data.part" in part.stderr

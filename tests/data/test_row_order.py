@@ -81,3 +81,9 @@ def test_sounds_and_windows_are_known_and_the_key_decides(tmp_path):
         DataConfig(name="natural", ordered=True)
     with pytest.raises(InputError, match="ordered"):
         DataConfig(name="array", ordered="sometimes")
+
+
+def test_rows_that_are_repeated_are_not_in_time():
+    rng = np.random.default_rng(0)
+    assert not order_of(np.repeat(rng.normal(size=(300, 4)), rng.integers(1, 5, 300), axis=0)).ordered
+    assert not order_of(rng.integers(0, 2, (2000, 2)) * 1.0).ordered

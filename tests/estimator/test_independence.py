@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from source_kinds import series
@@ -117,3 +118,14 @@ def test_rows_in_time_are_found_and_the_parameter_decides():
         SigmaPCA(4, ordered=True).fit(T, sample_weight=np.arange(1.0, len(T) + 1))
     with pytest.raises(ValueError, match="ordered"):
         SigmaPCA(4, ordered="perhaps").fit(T)
+
+
+def test_the_certificate_sees_a_k_that_cuts_a_group_and_checks_its_rows():
+    """Four sources of two variances: of k=1 and k=3 chance chooses the last axis."""
+    for k, cut in ((3, [False, False, True]), (4, [False] * 4)):
+        assert SigmaPCA(k).fit(X).certificate(X).cut.tolist() == cut
+    found = SigmaPCA(4).fit(pandas.DataFrame(X, columns=[f"c{i}" for i in range(8)]))
+    with pytest.raises(ValueError, match="features"):
+        found.certificate(X[:, :5])
+    with pytest.raises(ValueError, match="feature names"):
+        found.certificate(pandas.DataFrame(X, columns=[f"d{i}" for i in range(8)]))

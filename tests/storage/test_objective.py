@@ -71,3 +71,20 @@ def test_the_objective_is_no_part_of_what_a_run_is():
         job_of(composed(*SMALL, *more)).hash for more in ((), ("objective=mcc",), ("tags=[a]", "note=x"))
     }
     assert len(plain) == 1
+
+
+def test_the_halves_of_rows_in_time_are_stretches(tmp_path):
+    """Every second row of a slow series is the same sample: its axes, which are none, would agree."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((2000, 5))
+    for t in range(1, len(x)):
+        x[t] = 0.98 * x[t - 1] + rng.normal(size=5)
+    np.save(tmp_path / "x.npy", x)
+    common = ("data=array", f"data.path={tmp_path / 'x.npy'}", "k=5", "model=pca_svd", "objective=stability")
+    job = job_of(composed(*common, f"run_dir={tmp_path / 'run'}"))
+    (value,) = measure(job, start(job))
+    assert value < 0.93
+    parts = [StoredRun.open(tmp_path / "run" / HALVES / name).config["data"] for name in ("1-of-2", "2-of-2")]
+    assert [part["part"] for part in parts] == ["1/2", "2/2"]
+    other = job_of(composed(*common, "data.ordered=false", f"run_dir={tmp_path / 'other'}"))
+    assert measure(other, start(other))[0] > value

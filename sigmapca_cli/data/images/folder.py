@@ -79,7 +79,7 @@ class RaggedPatchSource(Source):
         options: Standardisation,
     ) -> None:
         self.name, self.sides, self.pixels, self.stride, self.pad = name, sides, pixels, stride, pad
-        self.patch_shape, self.patch = patch_shape, patch_shape[0]
+        self.patch_shape, self.patch, self.pictures = patch_shape, patch_shape[0], len(sides)
         self.channels = patch_shape[2]
         self.p = self.patch**2 * self.channels
         self.unit = pixel_unit(pixels.dtype)
@@ -108,10 +108,6 @@ class RaggedPatchSource(Source):
         rows, cols = self.sides[i]
         flat = self.pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
         return flat.reshape(rows, cols, self.channels)
-
-    @property
-    def windows(self) -> bool:
-        return self.n > len(self.sides)
 
     def _gather(self, rows: Index | slice) -> NDArray:
         index = as_index(rows)

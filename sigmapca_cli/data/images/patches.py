@@ -46,6 +46,7 @@ class PatchSource(Source):
         if images.ndim == 3:
             images = images[..., None]
         N, H, W, C = images.shape
+        self.pictures = N
         if patch > min(H, W) + 2 * pad:
             raise InputError(f"data.patch={patch} is larger than the images ({H} × {W}): lower data.patch")
         self.name, self.images, self.patch, self.stride, self.pad = name, images, patch, stride, pad
@@ -71,10 +72,6 @@ class PatchSource(Source):
         base = np.ndarray((1,), dtype=strip, buffer=self._padded.data)
         strides = (sN, self.stride * sH, self.stride * sW, sH)
         return as_strided(base, shape, strides, writeable=False)
-
-    @property
-    def windows(self) -> bool:
-        return self.n > len(self.images)
 
     def _gather(self, rows: Index | slice) -> NDArray:
         image, within = np.divmod(as_index(rows), self.grid[0] * self.grid[1])

@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 
+from sigmapca_cli.data.row_order import order_in
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.methods.solution import Solution, finalise
@@ -13,6 +14,7 @@ from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, Maximum, maximis
 from sigmapca_cli.solvers.fourth_moments.path import chosen_lam
 from sigmapca_cli.solvers.rows.parallel import std_of
 from sigmapca_cli.solvers.rows.projection import Facts, nearest_rotation, project
+from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray
 
@@ -81,7 +83,7 @@ def moments_fit(
     if whiten:
         Y = (Y / std_of(Y)).astype(Y.dtype)
     if isinstance(lam, str):
-        lam, agreement = chosen_lam(Y)
+        lam, agreement = chosen_lam(Y, in_time=agreed(order_in(source)).in_time)
         log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)
     result = maximise(Y, lam, start=R, starts=starts, tol=tol, max_iter=max_iter, threads=threads)
     for note in notes + result.notes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.data.standardisation import GAP
 from sigmapca_cli.solvers.fourth_moments import ascent
 from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, LARGEST, centred_and_scaled, matches, views
 from sigmapca_cli.solvers.newton.solve import solve
@@ -98,15 +99,17 @@ def make_knot(
     return Knot(float(at), agreement(halves, now), (even, odd), converged)
 
 
-def chosen_lam(Y: Array) -> tuple[float, float]:
+def chosen_lam(Y: Array, *, in_time: bool = False) -> tuple[float, float]:
     """Return λ and the agreement of the halves at it: of all λ within CLOSE of the best agreement, the nearest to 0.1.
 
     The halves consist of alternate stretches of the rows (STRETCHES in all), because neighbouring rows may be nearly
-    equal.
+    equal; of rows in time, of two stretches with a gap between them.
     """
     before, n = place(Y)
-    part = np.arange(before, before + len(Y)) * STRETCHES // n % 2
-    P = np.eye(Y.shape[1])
+    rows, P = np.arange(before, before + len(Y)), np.eye(Y.shape[1])
+    part = rows * STRETCHES // n % 2
+    if in_time:
+        part = np.where(np.abs(2 * rows - n) < 2 * n // GAP, -1, 2 * rows // n)
     knots = list(over_lam([(P, Y[part == 0]), (P, Y[part == 1])]))
     top = best(knots)
     near = [knot for knot in knots if knot.agreement >= top.agreement - CLOSE]

@@ -3,7 +3,8 @@
 The estimating equation of a pair is E[y_j ḡ_i] = E[y_i ḡ_j], ḡ_i the derivative of C for component i, less its mean,
 because the mean of the rows is estimated too. Its errors are divided by the curvature of C: var θ = H⁻¹VH⁻¹/n (
 Huber 1967), with every pair acting on every other where there are few. H is the Hessian of the sample, which does not
-assume independent components. Where rows depend on their neighbours, V is the spread of the sums over groups of rows.
+assume independent components. Where rows depend on their neighbours, V is the spread of the sums
+over stretches of rows (`stretches`).
 
 An answer exists for Gaussian rows of equal variance too, and its curvature is then noise. So a pair counts as
 identified only if its variances differ, or if one of the two components is not Gaussian, beyond what the best rotation
@@ -12,7 +13,7 @@ of k such Gaussian components shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,8 @@ from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.descent import WHOLE
 from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_groups, null
 from sigmapca_cli.solvers.independence.rows import Rows
+from sigmapca_cli.solvers.independence.stretches import apart, apart_bound, filtered, spread_of_stretches
 from sigmapca_cli.solvers.newton.jacobian import pack
-from sigmapca_cli.system.row_shards import added
 
 Array = np.ndarray
 Scores = Callable[[Array], tuple[Array, Array]]
@@ -33,8 +34,6 @@ Influence = Callable[[Array], Array]
 
 ROWS = 50_000
 """Largest number of rows of the third moments in H."""
-GROUPS = 64
-"""Number of groups of neighbouring rows, where rows depend on their neighbours."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,18 @@ class Errors:
         without an order at most 2nJ, which has the errors of Gaussian components.
     spread : ndarray of shape (k, k)
         How far two variances differ: ln(σ_i²/σ_j²) in standard errors, without a sign.
+    apart : ndarray of shape (k, k)
+        How far the shapes of two spectra differ, in the mean that equal ones have; 0 without spectra.
+    groups : int or None
+        Number of stretches of rows that the errors come from; None for rows that do not depend on their neighbours.
     """
 
     angle: Array
     identified: Array
     shape: Array
     spread: Array
+    apart: Array
+    groups: int | None
 
     @property
     def filter_error(self) -> Array:
@@ -65,9 +70,21 @@ class Errors:
         return np.asarray(np.minimum(np.sqrt(np.sum(self.angle**2, axis=1)), np.pi / 2))
 
 
-def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors:
-    """Return the standard errors of the answer R of C_τ without spectra; ordered: rows depend on their neighbours."""
-    point = Contrast(rows, tau).at(R)
+def errors(
+    rows: Rows,
+    R: Array,
+    tau: float,
+    *,
+    ordered: bool = False,
+    spectra: Array | None = None,
+    pieces: Sequence[int] = (),
+) -> Errors:
+    """Return the standard errors of the answer R of C_τ.
+
+    ordered: rows depend on their neighbours. spectra (bands, k, k): of the columns of the rows, if R is an answer with
+    them; pieces: first rows of the stretches that they were taken from, among the rows of this rank.
+    """
+    point = Contrast(rows, tau, spectra).at(R)
     curvature = Curvature(point, rows.subset(ROWS))
     pairs = len(curvature.scale)
     M, k = R / point.sigma, rows.k
@@ -78,7 +95,12 @@ def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors
     def scores(z: Array) -> tuple[Array, Array]:
         return z * point.sigma, derivatives(point, z) - offset
 
-    variance, moved, count = _spread_of(rows, M, scores, influence, coupled, ordered)
+    if ordered or spectra is not None:
+        y = (rows.held[:, :k].astype(np.float64, copy=False) - rows.mean) @ R
+        linear = y / np.diag(point.C) if spectra is None else filtered(y, point.S, pieces)
+        variance, moved, count = spread_of_stretches(rows, M, point, influence, linear, coupled)
+    else:
+        (variance, moved), count = _spread_of(rows, M, scores, influence, coupled), None
     if coupled:
         inverse = np.linalg.pinv(curvature.whole(), rcond=1e-9, hermitian=True)
         theta = np.sqrt(np.maximum(np.diag(inverse @ variance @ inverse), 0))
@@ -86,37 +108,29 @@ def errors(rows: Rows, R: Array, tau: float, *, ordered: bool = False) -> Errors
         theta = np.sqrt(variance) / curvature.scale
     statistic = np.concatenate([point.alpha, point.beta]) / np.sqrt(np.diag(moved)[: 2 * k])
     shape = statistic[:k] ** 2 + statistic[k:] ** 2
-    if not ordered:  # of few Gaussian rows the errors are too small where chance made the shape large
+    if count is None:  # of few Gaussian rows the errors are too small where chance made the shape large
         shape = np.minimum(shape, 2 * rows.effective * point.negentropy)
     logs = moved[2 * k :, 2 * k :]
     difference = np.diag(logs)[:, None] + np.diag(logs) - 2 * logs
-    apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))
-    spread = apart / np.sqrt(np.where(difference > 0, difference, np.inf))
+    logs_apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))
+    spread = logs_apart / np.sqrt(np.where(difference > 0, difference, np.inf))
     spread_bound, shape_bound = bounds_of(k, count)
     told = spread > spread_bound
     if tau > 0:
         loud = shape > shape_bound
         told |= loud[:, None] | loud
+    different = apart(point.S, rows.n) if spectra is not None else np.zeros((k, k))
+    told |= different > apart_bound(k, len(point.S))
     np.fill_diagonal(told, True)
     angle = np.zeros((k, k))
     angle[np.triu_indices(k, 1)] = theta
     angle = np.where(told, np.minimum(angle + angle.T, np.pi / 2), np.pi / 2)
-    return Errors(angle, told, shape, spread)
-
-
-def bounds(rows: Rows, *, ordered: bool = False) -> tuple[float, float]:
-    """Return what `spread` and `shape` of these rows have to exceed; ordered: rows depend on their neighbours."""
-    return bounds_of(rows.k, groups_of(rows.n) if ordered else None)
+    return Errors(angle, told, shape, spread, different, count)
 
 
 def bounds_of(k: int, count: int | None) -> tuple[float, float]:
     """Return the bounds of `spread` and `shape` for k components, whose errors come from `count` groups of rows."""
     return in_groups(null(k, NULL_SPREAD) ** 2, count) ** 0.5, in_groups(null(k, NULL_SHAPE), count)
-
-
-def groups_of(n: int) -> int:
-    """Return the number of groups of n rows that depend on their neighbours."""
-    return int(np.clip(n // 20, 2, GROUPS))
 
 
 def derivatives(point: Point, z: Array) -> Array:
@@ -152,14 +166,12 @@ def _influence(point: Point, rows: Rows, M: Array) -> Influence:
 
 
 def _spread_of(
-    rows: Rows, M: Array, scores: Scores, influence: Influence, coupled: bool, ordered: bool
-) -> tuple[Array, Array, int | None]:
-    """Return the variance of the gradient of all pairs (or its diagonal), that of α, β and ln σ², and the groups.
+    rows: Rows, M: Array, scores: Scores, influence: Influence, coupled: bool
+) -> tuple[Array, Array]:
+    """Return the variance of the gradient of all pairs (or its diagonal), and that of α, β and ln σ².
 
-    It is that of means over rows: over independent rows, or over groups of neighbours.
+    It is that of means over independent rows.
     """
-    if ordered:
-        return _spread_of_groups(rows, M, scores, influence, coupled)
 
     def part(z: Array, w: Array | None) -> tuple[Array, ...]:
         y, g = scores(z)
@@ -174,26 +186,7 @@ def _spread_of(
         return each.T @ each, shape.T @ shape
 
     variance, moved = rows.means(part, M)
-    return (variance if coupled else pack(variance)) / rows.mass, moved / rows.mass, None
-
-
-def _spread_of_groups(
-    rows: Rows, M: Array, scores: Scores, influence: Influence, coupled: bool
-) -> tuple[Array, Array, int]:
-    def part(z: Array, w: Array | None) -> tuple[Array, ...]:
-        y, g = scores(z)
-        G = (y if w is None else y * w).T @ g
-        return pack(G.T - G), weighted_sum(influence(z), w)
-
-    groups = rows.groups(groups_of(rows.n))
-    found = [group.means(part, M, alone=True) for group in groups]
-    slopes, shapes = (np.array([one[i] for one in found]) for i in (0, 1))
-    square = slopes.T @ slopes if coupled else np.square(slopes).sum(0)
-    parts = added((square, slopes.sum(0), shapes.T @ shapes, shapes.sum(0), np.array([float(len(groups))])))
-    square, slope, moved, shape, (count,) = parts
-    square = square - (np.outer(slope, slope) if coupled else slope**2) / count
-    more = count / max(count - 1, 1)
-    return square * more, (moved - np.outer(shape, shape) / count) * more, int(count)
+    return (variance if coupled else pack(variance)) / rows.mass, moved / rows.mass
 
 
 def pairs_of(y: Array, g: Array) -> Array:

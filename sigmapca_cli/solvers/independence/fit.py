@@ -119,8 +119,12 @@ def independence_fit(
     }
     answer = answered(Y, CAUTIOUS if tau == "auto" and patches else tau, order.ordered, settings)
     result = answer.result
+    pieces = pieces_of(source, np.array(own(source.n))) if source.n <= LARGEST_ROWS else ()
+    held_spectra = spectra if source.n <= LARGEST_ROWS else None  # a part of the rows has other spectra
     with on_threads(threads):
-        spread = errors(Rows.of(Y), result.R, result.tau, ordered=order.ordered)
+        spread = errors(
+            Rows.of(Y), result.R, result.tau, ordered=order.ordered, spectra=held_spectra, pieces=pieces
+        )
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
     found = facts(answer, solution.order)

@@ -8,6 +8,8 @@ from source_kinds import ALL, series
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import solve
+from sigmapca_cli.solvers.independence.spectra import spectra_of
+from sigmapca_cli.solvers.independence.stretches import widest
 
 EQUAL = np.ones(4)
 
@@ -102,3 +104,25 @@ def test_many_components_take_pairs_alone():
     some = errors(Rows.of(Y[:, :10]), np.eye(10), 1.0)
     many = errors(Rows.of(Y), np.eye(18), 1.0)
     np.testing.assert_allclose(many.angle[:10, :10], some.angle, rtol=0.25)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.8])
+def test_series_of_one_spectrum_are_not_identified_and_others_are(phi):
+    told = []
+    for seed in range(10):
+        S = series("Gaussian", 2000, seed, np.full(4, phi), np.ones(4))
+        spectra = spectra_of(S)
+        R = solve(S, spectra=spectra, starts=1).R
+        told.append(errors(Rows.of(S), R, 1.0, ordered=True, spectra=spectra).identified[0, 1:].any())
+    assert sum(told) <= 2
+    S = series("Gaussian", 2000, 0, np.array([0.9, 0.5, 0.0, -0.5]), np.ones(4))
+    spectra = spectra_of(S)
+    found = errors(Rows.of(S), solve(S, spectra=spectra).R, 1.0, ordered=True, spectra=spectra)
+    assert found.identified.all() and 0 < found.filter_error.max() < 0.1
+    assert not errors(Rows.of(S), solve(S, spectra=spectra).R, 1.0, ordered=True).identified[0, 1:].all()
+
+
+def test_stretches_widen_until_the_spread_grows_no_more():
+    slow = series("Gaussian", 3000, 0, np.full(3, 0.95), 1.0).reshape(60, 50, 3).sum(1)
+    fast = np.random.default_rng(0).normal(size=(60, 30))
+    assert widest(slow, np.tile(slow, 5), True)[2] < widest(fast, fast, True)[2] == 60
