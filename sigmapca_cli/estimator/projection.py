@@ -118,7 +118,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         from sigmapca_cli.estimator.fitting import Rows
         from sigmapca_cli.evaluation.certify import cut_by
 
-        return cut_by(Rows.of(X).source, self._components(X))
+        rows = Rows.of(X)
+        return cut_by(rows.source, self._components(X) / rows.unit)
 
     def _certificate(self, Y: np.ndarray, level: float) -> Certificate:
         settings = settings_of(self)
