@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from sigmapca_cli.methods import constraints, objectives
 from sigmapca_cli.nn.layer import SigmaPCA
+from sigmapca_cli.nn.pieces import random_orthonormal_, wide
 
 
 class LinearICA(SigmaPCA):
@@ -46,7 +47,13 @@ class LinearICA(SigmaPCA):
         self.rotation = nn.Parameter(
             torch.empty(n_components, n_components, dtype=self.weight.dtype, device=self.weight.device)
         )
-        nn.init.orthogonal_(self.rotation)
+        random_orthonormal_(self.rotation)
+
+    def reset_parameters(self) -> None:
+        """Set weight and rotation to random orthonormal columns, and the averages to what they are at the start."""
+        super().reset_parameters()
+        if "rotation" in self._parameters:  # not yet, where the layer is being made
+            random_orthonormal_(self.rotation)
 
     @property
     def V(self) -> Tensor:
@@ -56,7 +63,8 @@ class LinearICA(SigmaPCA):
     @property
     def encoder(self) -> Tensor:
         """Return WΣ⁻¹V (p, k)."""
-        return (self.filters / self.sigma) @ self.V
+        V = self.V
+        return (self.filters / self.sigma).to(V.dtype) @ V
 
     def forward(self, x: Tensor, return_loss: bool = False) -> Any:
         """Return the independent components of rows.
@@ -74,27 +82,27 @@ class LinearICA(SigmaPCA):
             (x − μ)WΣ⁻¹V with the running mean.
         """
         loss = self.loss(x) if return_loss else None
-        y = (x - self.running_mean) @ self.encoder
+        W = self.encoder
+        y = (x - self.running_mean).to(W.dtype) @ W
         return y if loss is None else (y, loss)
 
     def _loss_of_rows(self, x: Tensor) -> Tensor:
         """Return the losses of both layers on centred rows (n, p), and count the batch."""
-        W, V = self.filters, self.V
+        W, V = self.filters.to(x.dtype), self.V.to(x.dtype)
         y = x @ W
         sigma = self._current_sigma(y)
         h = self._h_of(y)
         whitened = y.detach() / sigma
         first = objectives.main(x, W, y, h=h, sigma=sigma)
         second = objectives.main(whitened, V, whitened @ V, h=h, sigma=torch.ones_like(sigma))
-        if self.training:
-            self.batches.add_(1)
+        self._count()
         return first + second
 
     @torch.no_grad()
     def constrain_(self) -> None:
         """Put weight and rotation back onto their constraints, in place."""
         super().constrain_()
-        self.rotation.copy_(constraints.symmetric(self.rotation))
+        self.rotation.copy_(constraints.symmetric(self.rotation.to(wide(self.rotation.dtype))))
 
     def reconstruct(self, y: Tensor) -> Tensor:
         """Return the rows that components stand for.
@@ -109,4 +117,5 @@ class LinearICA(SigmaPCA):
         Tensor of shape (…, p)
             The rows yVᵀΣWᵀ + μ.
         """
-        return (y @ self.V.mT * self.sigma) @ self.filters.mT + self.running_mean
+        W = self.filters
+        return (y @ self.V.mT * self.sigma).to(W.dtype) @ W.mT + self.running_mean.to(W.dtype)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from sigmapca_cli.methods import constraints
-from sigmapca_cli.methods.method import SMALLEST_SIGMA
-from sigmapca_cli.nn.pieces import LossOfLayer
-from sigmapca_cli.nn.statistics import leading, moments_of
+from sigmapca_cli.methods import automatic
+from sigmapca_cli.nn.pieces import LossOfLayer, random_orthonormal_
+from sigmapca_cli.nn.statistics import batches_of, leading, moments_of
 from sigmapca_cli.system.errors import InputError
 
 
@@ -105,8 +103,17 @@ class SigmaPCA(LossOfLayer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to random orthonormal columns."""
-        nn.init.orthogonal_(self.weight)
+        """Set the weight to random orthonormal columns, and the averages to what they are before the first batch."""
+        random_orthonormal_(self.weight)
+        with torch.no_grad():
+            self.running_mean.zero_()
+            self.variance.fill_(1)
+            self.batches.zero_()
+            if self.deviation is not None:
+                self.deviation.fill_(1)
+            if self.a == "auto":
+                for name, value in automatic.start(self.variance).items():
+                    self.get_buffer(f"auto_{name}").copy_(value)
 
     @classmethod
     def from_run(cls, run: Any, **settings: Any) -> SigmaPCA:
@@ -167,7 +174,8 @@ class SigmaPCA(LossOfLayer):
             (x − μ)W with the running mean.
         """
         loss = self.loss(x) if return_loss else None
-        y = (x - self.running_mean) @ self.filters
+        W = self.filters
+        y = (x - self.running_mean).to(W.dtype) @ W
         return y if loss is None else (y, loss)
 
     def loss(self, x: Tensor) -> Tensor:
@@ -181,16 +189,18 @@ class SigmaPCA(LossOfLayer):
         Returns
         -------
         Tensor of shape ()
-            E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², a mean over the rows, in the type of the weight also under autocast.
+            E‖x − h(xWΣ⁻¹)Σ[Wᵀ]sg‖², a mean over the rows, in the type of the weight also under autocast; in float32 for
+            a weight of half precision.
 
         Raises
         ------
         ValueError
-            If the rows have another number of features, or are fewer than two.
+            If the rows have another number of features, are fewer than two, or hold NaN.
 
         Notes
         -----
-        While the module trains, each call moves the averages of mean and variance on by one batch.
+        While the module trains, each call moves the averages of mean and variance on by one batch. A backward pass that
+        computes it again (activation checkpointing) does not.
         """
         with torch.autocast(x.device.type, enabled=False):
             rows = self._rows(x)
@@ -209,18 +219,19 @@ class SigmaPCA(LossOfLayer):
         Tensor of shape (…, p)
             The rows yWᵀ + μ, the nearest ones where W has orthonormal columns.
         """
-        return y @ self.filters.mT + self.running_mean
+        W = self.filters
+        return y @ W.mT + self.running_mean.to(W.dtype)
 
     # ---- before and after steps ----
 
     @torch.no_grad()
-    def init_pca(self, x: Tensor | Iterable[Tensor]) -> SigmaPCA:
+    def init_pca(self, x: Any) -> SigmaPCA:
         """Start at the leading eigenvectors of the covariance of rows.
 
         Parameters
         ----------
-        x : Tensor of shape (…, p), or an iterable of such
-            Rows, or batches of rows such as a DataLoader gives.
+        x : Tensor or array of shape (…, p), or an iterable of such
+            Rows, or batches of rows such as a DataLoader gives: of a batch with labels, its first entry.
 
         Returns
         -------
@@ -232,7 +243,7 @@ class SigmaPCA(LossOfLayer):
         ValueError
             If the rows have another width, are not finite, or have variance in fewer than k directions.
         """
-        mean, covariance = moments_of(self._parts(x), self.in_features)
+        mean, covariance = moments_of(self._parts(batches_of(x)), self.in_features)
         values, vectors = leading(covariance, self.n_components)
         self.weight.copy_(vectors)
         self.running_mean.copy_(mean)
@@ -242,14 +253,6 @@ class SigmaPCA(LossOfLayer):
                 self.deviation.copy_(values.sqrt())
         self.batches.fill_(1)
         return self
-
-    @torch.no_grad()
-    def constrain_(self) -> None:
-        """Put the weight back onto its constraint, in place: unit columns, or orthonormal ones."""
-        if self.constraint != "none":
-            self.weight.copy_(constraints.REGISTRY[self.constraint](self.weight))
-        if self.deviation is not None:
-            self.deviation.clamp_(min=SMALLEST_SIGMA)
 
     def constrain_after(self, optimizer: torch.optim.Optimizer) -> Any:
         """Call `constrain_` after every step of an optimizer.
@@ -263,7 +266,12 @@ class SigmaPCA(LossOfLayer):
         -------
         torch.utils.hooks.RemovableHandle
             Its `remove()` ends it.
+
+        Notes
+        -----
+        A deep copy of the layer and the optimizer has no such hook; the copied layer puts its weight back itself.
         """
+        self._hooked, self._copied = True, False
         return optimizer.register_step_post_hook(lambda *_: self.constrain_())
 
     def extra_repr(self) -> str:

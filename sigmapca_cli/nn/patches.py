@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -83,7 +82,8 @@ class PatchSigmaPCA(SigmaPCA):
             The convolution with the filters, less μW.
         """
         loss = self.loss(x) if return_loss else None
-        shift = -self.running_mean @ self.filters
+        W = self.filters
+        shift = -self.running_mean.to(W.dtype) @ W
         y = functional.conv2d(x, self.kernels, shift, self.stride, self.padding)
         return y if loss is None else (y, loss)
 
@@ -116,8 +116,6 @@ class PatchSigmaPCA(SigmaPCA):
         """Return the windows of images in the type of the weight."""
         return super()._rows(self.windows(x))
 
-    def _parts(self, x: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
-        """Return the windows of images, whole or in batches."""
-        if isinstance(x, torch.Tensor):
-            return self.windows(x)
-        return (self.windows(part) for part in x)
+    def _parts(self, parts: Iterable[Tensor]) -> Iterable[Tensor]:
+        """Return the windows of batches of images."""
+        return (self.windows(part) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,14 +29,31 @@ def batch_mean(v: Tensor, sync: bool) -> Tensor:
     return total / dist.get_world_size()
 
 
-def moments_of(rows: Tensor | Iterable[Tensor], p: int) -> tuple[Tensor, Tensor]:
-    """Return the mean (p,) and the covariance (p, p), divided by n, of rows (n, p), whole or in parts; float64.
+def batches_of(x: Any) -> Iterator[Tensor]:
+    """Yield batches of rows: x itself if it is a tensor or an array, else what it yields, without labels.
+
+    Raise ValueError for what is neither.
+    """
+    if isinstance(x, Tensor | np.ndarray):
+        yield torch.as_tensor(x)
+        return
+    for part in x:
+        batch = part[0] if isinstance(part, tuple | list) and part else part
+        if not isinstance(batch, Tensor | np.ndarray):
+            raise ValueError(
+                f"init_pca: a batch of type {type(part).__name__}; give tensors, arrays, or tuples that begin with one"
+            )
+        yield torch.as_tensor(batch)
+
+
+def moments_of(rows: Iterable[Tensor], p: int) -> tuple[Tensor, Tensor]:
+    """Return the mean (p,) and the covariance (p, p), divided by n, of rows (n, p) in parts; float64.
 
     Raise ValueError for rows of another width, for no two rows, and for values that are not finite.
     """
 
     def parts() -> Iterator[np.ndarray]:
-        for part in [rows] if isinstance(rows, Tensor) else rows:
+        for part in rows:
             if part.shape[-1] != p:
                 raise ValueError(f"init_pca: rows of {part.shape[-1]} features, this layer has {p}")
             x = part.detach().reshape(-1, p).to("cpu", torch.float64).numpy()

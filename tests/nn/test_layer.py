@@ -318,3 +318,111 @@ def test_the_rank_of_a_layer_is_that_of_the_data():
     leading(torch.as_tensor(np.diag(variances)), 3)
     with pytest.raises(ValueError, match="3 directions"):
         leading(torch.as_tensor(np.diag(variances)), 4)
+
+
+def test_init_pca_takes_what_a_data_loader_gives():
+    from torch.utils.data import DataLoader, TensorDataset
+
+    x, _ = planted(200)
+    whole = SigmaPCA(10, 4, dtype=torch.float64).init_pca(x)
+    labelled = DataLoader(TensorDataset(x, torch.arange(200)), batch_size=64)
+    for given in (
+        labelled,
+        x.numpy(),
+        list(x.numpy().reshape(4, 50, 10)),
+        [(x[:90], 0), [x[90:]]],
+        x.split(50),
+    ):
+        layer = SigmaPCA(10, 4, dtype=torch.float64).init_pca(given)
+        torch.testing.assert_close(layer.weight, whole.weight)
+        torch.testing.assert_close(layer.running_mean, whole.running_mean)
+    images = np.random.default_rng(0).standard_normal((6, 1, 8, 8))
+    patches = PatchSigmaPCA(1, 3, 2).init_pca(images)
+    torch.testing.assert_close(patches.weight, PatchSigmaPCA(1, 3, 2).init_pca([(images, 1)]).weight)
+    with pytest.raises(ValueError, match="dict"):
+        SigmaPCA(10, 4).init_pca([{"x": x}])
+
+
+@pytest.mark.parametrize("kind", [SigmaPCA, LinearICA])
+def test_a_reset_layer_is_a_new_one_also_from_the_meta_device(kind):
+    settings = {"a": 3.0} if kind is LinearICA else {"a": "auto", "sigma": "trained"}
+    layer = kind(10, 4, device="meta", **settings).to_empty(device="cpu")
+    for tensor in layer.state_dict().values():
+        tensor.fill_(77)
+    torch.manual_seed(5)
+    layer.reset_parameters()
+    torch.manual_seed(5)
+    new = kind(10, 4, **settings)
+    assert layer.state_dict().keys() == new.state_dict().keys()
+    for name, value in new.state_dict().items():
+        assert torch.equal(value, layer.state_dict()[name]), name
+    fitted(layer, planted(512)[0].float(), epochs=1)
+    layer.reset_parameters()
+    assert int(layer.batches) == 0 and torch.equal(layer.running_mean, torch.zeros(10))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_in_half_precision_the_averages_keep_theirs(dtype):
+    x, E = planted()
+    x = x - 5
+    made, moved = SigmaPCA(10, 4, dtype=dtype), SigmaPCA(10, 4).to(dtype)
+    for layer in (made, moved):
+        layer.init_pca(x)
+        fitted(layer, x.to(dtype), epochs=4, eps=1e-4)
+        assert layer.weight.dtype == dtype and layer(x[:9].to(dtype)).dtype == dtype
+        assert {b.dtype for n, b in layer.named_buffers() if n != "batches"} == {torch.float32}
+        # The weight itself is rounded to its type; what follows the batches is not.
+        y = x @ layer.filters.detach().double()
+        torch.testing.assert_close(layer.variance.double(), y.var(0), rtol=0.2, atol=0)
+        assert mcc(layer.filters.detach().double().numpy(), E) > 0.95
+        assert layer.reconstruct(layer(x[:9].to(dtype))).dtype == dtype
+    full = SigmaPCA(10, 4).init_pca(x.float())
+    kept = full.variance.clone()
+    assert torch.equal(full.bfloat16().variance, kept) and full.double().variance.dtype == torch.float64
+    ica = LinearICA(10, 4, a=3.0, dtype=dtype).init_pca(x)
+    fitted(ica, x.to(dtype), epochs=1, eps=1e-4)
+    assert torch.isfinite(ica(x.to(dtype))).all()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("a", [4.0, "auto"])
+def test_checkpointed_activations_give_the_gradients_of_the_plain_loss(reentrant, a):
+    from torch.utils.checkpoint import checkpoint
+
+    x, _ = planted(512)
+    layers = [SigmaPCA(10, 4, a=a, momentum=0.5, dtype=torch.float64).init_pca(x) for _ in range(2)]
+    for batch in x.split(128):
+        rows = [batch.clone().requires_grad_() for _ in layers]
+        layers[0].loss(rows[0]).backward()
+        checkpoint(layers[1].loss, rows[1], use_reentrant=reentrant).backward()
+        torch.testing.assert_close(rows[1].grad, rows[0].grad)
+    torch.testing.assert_close(layers[1].weight.grad, layers[0].weight.grad)
+    for name, value in layers[0].state_dict().items():
+        torch.testing.assert_close(layers[1].state_dict()[name], value)
+
+
+@pytest.mark.parametrize("constraint", ["unit_norm", "symmetric"])
+def test_a_deep_copy_of_layer_and_optimizer_constrains_the_copy(constraint):
+    x, _ = planted(512)
+    layer = SigmaPCA(10, 4, constraint=constraint, dtype=torch.float64).init_pca(x)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    layer.constrain_after(optimizer)
+    pairs = [(layer, optimizer), copy.deepcopy((layer, optimizer))]
+    assert pairs[1][1].param_groups[0]["params"][0] is pairs[1][0].weight
+    for one, steps in pairs:
+        for batch in x.split(128):
+            steps.zero_grad()
+            one.loss(batch).backward()
+            steps.step()
+    torch.testing.assert_close(pairs[1][0].filters, layer.filters)
+    torch.testing.assert_close(pairs[1][0].weight, layer.weight)
+
+
+def test_a_batch_with_nan_is_named_and_leaves_the_averages_alone():
+    x, _ = planted(128)
+    layer = SigmaPCA(10, 4, dtype=torch.float64).init_pca(x)
+    before = layer.running_mean.clone()
+    x[5, 7] = float("nan")
+    with pytest.raises(ValueError, match="row 5, feature 7"):
+        layer.loss(x)
+    assert torch.equal(layer.running_mean, before)
