@@ -60,6 +60,8 @@ def search_of(config: Any, given: Sequence[Override]) -> Search | None:
         raise InputError(
             "nothing to search over: give a range or choices, as in 'a=interval(1,8)' or k=8,16,32"
         )
+    if sweeper == "optuna" and hydra.sweeper.get("storage"):
+        refuse_storage(str(hydra.sweeper.storage))
     added = defaults_of(hydra, sweeper, names)
     words = [override(key, value) for key, value in added.items() if not is_given(given, key)]
     if not is_given(given, "hydra.sweep.subdir") and has_default_folder(hydra):
@@ -68,6 +70,19 @@ def search_of(config: Any, given: Sequence[Override]) -> Search | None:
         added.get("hydra.sweeper.direction") if not is_given(given, "hydra.sweeper.direction") else None
     )
     return Search(sweeper, names, larger(directions or hydra.sweeper.get("direction"), names), words)
+
+
+def refuse_storage(storage: str) -> None:
+    """Raise InputError if the Optuna that is installed cannot keep its trials in a database."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    with contextlib.suppress(PackageNotFoundError):
+        optuna, database = (version(name) for name in ("optuna", "sqlalchemy"))
+        if int(optuna.partition(".")[0]) < 3 and int(database.partition(".")[0]) >= 2:
+            raise InputError(
+                f"hydra.sweeper.storage={storage}: Optuna {optuna} does not work with SQLAlchemy {database}: "
+                "pip install 'sqlalchemy<2' 'alembic<1.16'"
+            )
 
 
 def defaults_of(hydra: Any, sweeper: str, names: list[str]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault(
@@ -32,11 +31,17 @@ class MLflow:
     def __init__(self, run: Tracked) -> None:
         logging.getLogger("mlflow").setLevel(logging.WARNING)
         self.client = MlflowClient(tracking_uri=store(run))
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
-        found = self.client.get_experiment_by_name(name)
-        experiment = found.experiment_id if found else self.client.create_experiment(name)
+        experiment = self.experiment()
         self.id = self.earlier(run, experiment) or self.begin(run, experiment)
         self.logged = self.last_step()
+
+    def experiment(self) -> str:
+        """Return the id of the experiment: $MLFLOW_EXPERIMENT_ID, else that of a name, which is made if need be."""
+        if given := os.environ.get("MLFLOW_EXPERIMENT_ID"):
+            return given
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
+        found = self.client.get_experiment_by_name(name)
+        return str(found.experiment_id if found else self.client.create_experiment(name))
 
     def earlier(self, run: Tracked, experiment: str) -> str:
         """Return the id under which the store knows this run, or ""; the entry is then marked as running again."""
@@ -52,16 +57,37 @@ class MLflow:
         return ""
 
     def begin(self, run: Tracked, experiment: str) -> str:
-        """Make a new entry with the configuration, and return its id."""
+        """Make a new entry with the configuration, and return its id.
+
+        A store may refuse a tag or a parameter. The entry then keeps the other tags, and ends as failed.
+        """
         tags = {KEY: run.key, "mlflow.runName": run.name, "sigmapca.folder": str(run.folder)}
         tags |= {"mlflow.note.content": run.note} if run.note else {}
         tags |= {"sigmapca.sweep": run.group} if run.group else {}
         tags |= dict.fromkeys(run.tags, "true")
         made = str(self.client.create_run(experiment, tags={}, run_name=run.name).info.run_id)
-        self.client.log_batch(made, tags=[RunTag(key, value) for key, value in tags.items()])
-        for part in parts(run.config.items(), 100):
-            self.client.log_batch(made, params=[Param(k, str(v)[:LARGEST]) for k, v in part])
+        try:
+            self.tag(made, tags)
+            for part in parts(run.config.items(), 100):
+                self.client.log_batch(made, params=[Param(k, str(v)[:LARGEST]) for k, v in part])
+        except Exception:
+            self.client.set_terminated(made, STATUS["failed"])
+            raise
         return made
+
+    def tag(self, made: str, tags: Mapping[str, str]) -> None:
+        """Give an entry its tags; where the store refuses them together, each alone, and raise what it says of one."""
+        try:
+            self.client.log_batch(made, tags=[RunTag(key, value) for key, value in tags.items()])
+        except MlflowException:
+            refused: Exception | None = None
+            for key, value in tags.items():
+                try:
+                    self.client.set_tag(made, key, value)
+                except Exception as problem:  # each store has its own
+                    refused = problem
+            if refused is not None:
+                raise refused from None
 
     def last_step(self) -> dict[str, int]:
         """Return the last step that the store has of each metric: a store does not forget a value."""
@@ -87,9 +113,9 @@ class MLflow:
 
 
 def store(run: Tracked) -> str:
-    """Return where entries go: the place given, the environment's, or `mlruns` of the outputs folder."""
-    place = run.place or os.environ.get("MLFLOW_TRACKING_URI") or str(run.outputs / "mlruns")
-    return place if "://" in place or place.startswith("file:") else Path(place).absolute().as_uri()
+    """Return where entries go: the place given or the environment's, as MLflow reads them, else `outputs/mlruns`."""
+    given = run.place or os.environ.get("MLFLOW_TRACKING_URI")
+    return given or (run.outputs / "mlruns").absolute().as_uri()
 
 
 def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -159,3 +159,19 @@ def test_names_of_objectives_are_checked():
     assert Config(objective=["mcc", "loss", "mcc"]).objective == ["mcc", "loss"]
     with pytest.raises(InputError, match="did you mean mcc"):
         Config(objective="mc")
+
+
+def test_trials_in_a_database_need_an_sqlalchemy_that_optuna_knows(optuna, tmp_path):
+    from importlib.metadata import version
+
+    words = (
+        "hydra/sweeper=optuna",
+        "objective=mcc",
+        "k=1,2",
+        f"hydra.sweeper.storage=sqlite:///{tmp_path}/t.db",
+    )
+    if int(version("sqlalchemy").partition(".")[0]) < 2:
+        assert search(*words)
+        return
+    with pytest.raises(InputError, match="pip install"):
+        search(*words)

@@ -242,3 +242,36 @@ def test_nothing_is_loaded_for_a_run_without_trackers(tmp_path):
     assert run_command(plain, tmp_path, {}, before=tell).stdout.splitlines()[-1] == "[]"
     asked = run_command((*plain, "tracker=tensorboard"), tmp_path, {}, before=tell).stdout.splitlines()[-1]
     assert "sigmapca_cli.tracking.hub" in asked and "mlflow" not in asked.replace("tracking.mlflow", "")
+
+
+@pytest.fixture
+def mlflow_files(monkeypatch, tmp_path):
+    """MLflow's client on a store of files, and what an entry is made with."""
+    pytest.importorskip("mlflow", reason="skipped: mlflow is not installed")
+    from sigmapca_cli.tracking import mlflow
+
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    return mlflow, Tracked("a run", tmp_path, "0" * 16, outputs=tmp_path, tags=("good", "b" * 300))
+
+
+def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_files, monkeypatch):
+    mlflow, run = mlflow_files
+    made = mlflow.MlflowClient(tracking_uri=mlflow.store(run)).create_experiment("mine")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", made)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "other")
+    tracker = mlflow.MLflow(Tracked("a run", run.folder, "1" * 16, outputs=run.outputs))
+    assert tracker.client.get_run(tracker.id).info.experiment_id == made
+    for place in ("databricks", "databricks://profile", "sqlite:///x.db", "/some/folder"):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", place)
+        assert mlflow.store(run) == place
+
+
+def test_a_tag_that_mlflow_refuses_ends_the_entry_as_failed(mlflow_files):
+    mlflow, run = mlflow_files
+    with pytest.raises((mlflow.MlflowException, OSError)):
+        mlflow.MLflow(run)  # the second tag is too long for a name
+    client = mlflow.MlflowClient(tracking_uri=mlflow.store(run))
+    (entry,) = client.search_runs([client.get_experiment_by_name("sigmapca").experiment_id])
+    assert entry.info.status == "FAILED" and entry.data.tags["good"] == "true"
+    assert entry.data.tags["sigmapca.run"] == run.key
