@@ -95,7 +95,7 @@ def early() -> None:
         mcc = metrics.mcc(W, trainer.batches.source.truth.filters)
         print(
             f"| {steps:,} | {mcc:.4f} | {found.gradient.mean():.4f} | {said} |"
-            f" {found.strict_angle.max():.3f} | {moved:.3f} |"
+            f" {found.single_angle.max():.3f} | {moved:.3f} |"
         )
 
 

@@ -6,6 +6,10 @@ from typing import Any
 MOST_COLUMNS, SOME_COLUMNS = 40, 12
 FEW = 12  # columns without names that are listed all the same
 MOST_EIGENVALUES = 32
+WHY_DIFFERENT = (
+    "MDL and Minka's rule count what exceeds an equal, independent noise: unequal or dependent noise adds to them; "
+    "the broken stick counts few"
+)
 # Said elsewhere on the page, or for programs only.
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
@@ -129,7 +133,9 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
     if "total" in found:
         lines.append("the further ones of these data are not computed")
     lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %") if s in found)]
-    return lines + [f"k={found[rule]:<6} {text}" for rule, text in words.items() if rule in found]
+    lines += [f"k={found[rule]:<6} {text}" for rule, text in words.items() if rule in found]
+    different = len({found[rule] for rule in words if rule in found}) > 1
+    return [*lines, WHY_DIFFERENT] if different else lines
 
 
 def value_text(value: Any) -> str:

@@ -89,6 +89,8 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
         checked: Any = OmegaConf.to_container(typed, resolve=True)
     except OmegaConfBaseException as problem:
         raise in_one_line(problem) or problem from None
+    if "ending" in checked:
+        checked["ending"] = cfg.ending  # which does not count where a run has none
     return Job(cfg, checked, list(overrides), folder)
 
 

@@ -31,7 +31,7 @@ def count_for(source: "SecondMoments", k: Any) -> int:
     if axes.whole:
         if k == "mle" and len(axes.vectors) > len(axes.values):
             raise InputError(f"k=mle needs all {len(axes.vectors)} eigenvalues: choose a number, or k=mdl")
-        return count_of(k, axes.values, source.n)
+        return count_of(k, axes.values, source.n, source.constant_features)
     few = min(source.n, source.p)
     if k == "auto":
         return min(DEFAULT, max(axes.rank, 1))
@@ -52,11 +52,12 @@ def count_for(source: "SecondMoments", k: Any) -> int:
     )
 
 
-def count_of(k: Any, values: NDArray[Any], n: int) -> int:
+def count_of(k: Any, values: NDArray[Any], n: int, constant: int = 0) -> int:
     """Return the number of components that `k` means, for eigenvalues (p,), decreasing, of the covariance of n rows.
 
     A whole number means itself. A fraction between 0 and 1: the fewest components that explain more variance, as in
     scikit-learn. "all": the numerical rank. "auto": 32, or the rank if it is smaller. "mdl": `by_mdl`; "mle": `by_mle`.
+    `constant` of the features do not vary.
     """
     if isinstance(k, int):
         return k
@@ -64,7 +65,8 @@ def count_of(k: Any, values: NDArray[Any], n: int) -> int:
     if isinstance(k, float):
         return by_share(values, k)
     if k == "mdl":
-        return by_mdl(values[:rank], n)
+        # Where directions have no variance at all there is no noise, and MDL(k) is infinite for fewer components.
+        return rank if rank < min(len(values) - constant, n - 1) else by_mdl(values[:rank], n)
     if k == "mle":
         return min(by_mle(values, n), rank)
     return min(DEFAULT, rank) if k == "auto" else rank

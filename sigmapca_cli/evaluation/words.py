@@ -32,6 +32,7 @@ def explain(certificate: Certificate) -> list[str]:
     lines = [f"{int(identified.sum())} of {k} components have identified axes"]
     if identified.any():
         lines[0] += f" (expected |cos| with their large-sample limit at least {cosine[identified].min():.4f})"
+    lines[0] += pairs_said(certificate.verdict != IDENTIFIED)
     for group in groups(certificate.verdict):
         inside = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
         if len(group) == 2:
@@ -40,11 +41,27 @@ def explain(certificate: Certificate) -> list[str]:
             lines += _chain(certificate, group)
         else:
             lines.append(_group(certificate, group))
+        lines[-1] += f"; {reportable(len(group))}"
     if certificate.cut is not None and certificate.cut.any():
         lines.append(_cut(certificate))
     if certificate.dependent:
         lines.append(_dependent(certificate))
     return lines
+
+
+def pairs_said(free: NDArray[Any]) -> str:
+    """Return ", M of N pairs are not identified" for a symmetric matrix (k, k) that says which are not; "" for none."""
+    k = len(free)
+    count = int(np.asarray(free)[np.triu_indices(k, 1)].sum())
+    return f", {count} of {k * (k - 1) // 2} pairs are not identified" if count else ""
+
+
+def reportable(m: int) -> str:
+    """Return what may still be reported of m components whose axes may not be."""
+    return (
+        f"report their {m}-dimensional subspace and the variance of the scores in it, not single axes: rotate them, "
+        "or choose a lower k"
+    )
 
 
 def _chain(certificate: Certificate, group: list[int]) -> list[str]:

@@ -75,7 +75,8 @@ def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
 
     Dots mark arbitrary pairs, whose score is below the threshold. Colours are clipped at ±10 thresholds.
     """
-    from sigmapca_cli.evaluation.identifiability import ARBITRARY, REPELLED
+    from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
+    from sigmapca_cli.evaluation.words import pairs_said
 
     k = len(certificate.sigma)
     bound = 10 * certificate.threshold
@@ -95,7 +96,8 @@ def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
     bar.set_label("curvature / standard error", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     repelled = int(((certificate.verdict == REPELLED) & other).sum()) // 2
-    words = f"{len(rows) // 2} of {k * (k - 1) // 2} pairs arbitrary (dots), {repelled} repelled (red)"
+    said = pairs_said(certificate.verdict != IDENTIFIED).lstrip(", ") or "all pairs are identified"
+    words = f"{said}: {len(rows) // 2} arbitrary (dots), {repelled} repelled (red)"
     figure.supxlabel(words, fontsize=7)
     if title:
         axes.set_title(title, fontsize=9)

@@ -45,7 +45,7 @@ READ = {
     "nonlinearity.a", "sigma.momentum", "sigma.epsilon", "sigma.relative", "sigma.start", "optimizer.beta1",
     "optimizer.beta2", "optimizer.epsilon", "optimizer.momentum", "optimizer.tangent", "a", "k", "seed", "epochs",
     "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype", "precision", "device",
-    "threads", "log_every", "keep", "rescale", "tol", "stop", "strict", "log_format", "outputs", "run_dir",
+    "threads", "log_every", "keep", "rescale", "tol", "ending", "stop", "strict", "log_format", "outputs", "run_dir",
     "if_exists", "recipe", "checkpoint", "data", "model.name", "model.family", "objective", "tracker", "tags", "note",
 }  # fmt: skip
 # Settings of pieces that the required values above exclude: the composed step does not read them either.

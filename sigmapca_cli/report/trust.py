@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.evaluation.identifiability import StoredVerdict, from_stored
-from sigmapca_cli.evaluation.words import answers, groups
+from sigmapca_cli.evaluation.words import answers, groups, pairs_said, reportable
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
 from sigmapca_cli.storage.read import StoredRun
@@ -95,6 +95,7 @@ def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:
         lines[0] += (
             f" (expected |cos| with their large-sample limit {float(np.min(cosine[good])):.3f} or more)"
         )
+    lines[0] += pairs_said(codes != StoredVerdict.IDENTIFIED)
     for group in groups(from_stored(codes)):
         inside = codes[np.ix_(group, group)]
         reasons = [
@@ -105,7 +106,7 @@ def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:
             )
             if (inside == code).any()
         ]
-        lines.append(f"components {_listed(group)}: {'; '.join(reasons)}")
+        lines.append(f"components {_listed(group)}: {'; '.join([*reasons, reportable(len(group))])}")
     return lines
 
 

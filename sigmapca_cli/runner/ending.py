@@ -1,16 +1,25 @@
 """The lines at the end of a run: where it is, how good it is, and how far it is from having converged."""
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.composition.job import Job
 from sigmapca_cli.data.row_order import WORDS
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
-from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.settings.ways import Way
+from sigmapca_cli.runner.plan import keys_read
+from sigmapca_cli.runner.solved import refusal_of_newton
+from sigmapca_cli.settings.schema import Config, SolverConfig
+from sigmapca_cli.settings.ways import Way, way_of
 from sigmapca_cli.storage.find import shortened
-from sigmapca_cli.training.length import FIRST, MOST
+from sigmapca_cli.training.length import FIRST
+
+MORE = 3
+"""How many times as many iterations are advised."""
 
 
 def summary(folder: Path, evaluation: dict[str, Any]) -> str:
@@ -49,28 +58,26 @@ def independence_words(facts: dict[str, Any]) -> str:
     )
 
 
-def loose_pairs(cfg: Config, facts: dict[str, Any]) -> int:
-    """Return how many pairs of components these rows do not fix; 0 for a method that finds a subspace only."""
+def loose_pairs(cfg: Config, facts: dict[str, Any]) -> bool:
+    """Return whether these rows leave a pair of components free; False for a method that finds a subspace only."""
     row = CATALOGUE.get(cfg.model.name)
     pairs = np.asarray(facts.get("unheld_pairs", np.zeros((0, 2))))
-    return 0 if row is not None and row.identifies == SUBSPACE else int((pairs >= 0).all(axis=1).sum())
+    return not (row is not None and row.identifies == SUBSPACE) and bool((pairs >= 0).all(axis=1).any())
 
 
-def unconverged(cfg: Config, way: Way, facts: dict[str, Any]) -> str:
-    """Return how far a run is from having converged, and what would help."""
+def unconverged(job: Job, cfg: Config, source: Source, facts: dict[str, Any]) -> str:
+    """Return how far a run is from having converged, what may be reported of it, and the commands that would help.
+
+    cfg: the job's configuration with k as a number.
+    """
+    way, commands = way_of(cfg), advice(job, cfg, source, facts)
     if way is Way.NEWTON:
-        return (
-            f"not converged: relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}; "
-            f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try another a or k"
-        )
-    if way in (Way.MOMENTS, Way.INDEPENDENCE):
-        return (
-            f"not converged: {facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}; "
-            f"raise solver.max_iterations (now {cfg.solver.max_iterations}), or try init=orthogonal or another k"
-        )
-    if way is Way.DIRECT:
-        return f"not converged: raise model.max_iter (now {cfg.model.max_iter}), or model.tolerance"
-    return f"not converged: {how_far(cfg, facts)}; {advice(cfg, facts)}"
+        state = f"relative residual {facts['relative_gradient']:.2g}, where solver.tol={cfg.solver.tol:g}"
+    elif way in (Way.MOMENTS, Way.INDEPENDENCE):
+        state = f"{facts['relative_gradient']:.2g} rad still to go, where solver.tol={cfg.solver.tol:g}"
+    else:
+        state = "the iteration ended early" if way is Way.DIRECT else how_far(cfg, facts)
+    return f"not converged: {state}; no axis may be reported yet. Try {', or '.join(commands)}"
 
 
 def how_far(cfg: Config, facts: dict[str, Any]) -> str:
@@ -96,12 +103,38 @@ def pairs_named(pairs: np.ndarray) -> str:
     return ", ".join(both + alone) + more
 
 
-def advice(cfg: Config, facts: dict[str, Any]) -> str:
-    """Return advice: more steps where there were few; else what makes the components better determined."""
-    taken = int(facts["steps"])
-    longer = f"train longer (steps={max(3 * taken, FIRST)})"
-    if taken < MOST:
-        return longer
+def advice(job: Job, cfg: Config, source: Source, facts: dict[str, Any]) -> list[str]:
+    """Return the commands that would help, the one first that solves these rows at once, with the time it takes."""
+    way = way_of(cfg)
+    if way is Way.DIRECT:
+        return [command(job, way, f"model.max_iter={MORE * cfg.model.max_iter}")]
+    if way is not Way.STEPS:
+        longer = command(job, way, f"solver.max_iterations={MORE * cfg.solver.max_iterations}")
+        return [longer] if way is Way.NEWTON else [longer, command(job, way, "init=orthogonal")]
+    found = []
+    if refusal_of_newton(replace(cfg, solver=SolverConfig(name="newton"), ending="none")) is None:
+        seconds = newton_seconds(source.n, source.p, int(cfg.k))
+        found.append(f"{command(job, Way.NEWTON, 'solver=newton')} (about {seconds:.0f} s)")
     if cfg.model.name.startswith("rica"):
-        return f"{longer}, or try another model.beta_0 (now {cfg.model.beta_0:g})"
-    return f"{longer}, solver=newton, or another a or k"
+        found.append(command(job, way, f"model.beta_0={cfg.model.beta_0 / 2:g}"))
+    if "full_batch_steps" not in facts:
+        found.append(command(job, way, f"steps={max(MORE * int(facts['steps']), FIRST)}"))
+    return found or [command(job, way, f"k={max(1, int(cfg.k) - 1)}")]
+
+
+def newton_seconds(n: int, p: int, k: int) -> float:
+    """Return about how long solver=newton takes: its multiplications on a core, and its start."""
+    return 1 + (2.0 * n * p * k + 40.0 * n * k**2 + 5.0 * min(n, 100_000) * k**3) / 4e9
+
+
+def command(job: Job, way: Way, *changes: str) -> str:
+    """Return the command of a job with other overrides, without those that the way does not read."""
+    read = keys_read(way)
+    given = {change.partition("=")[0] for change in changes} | {"steps", "epochs", "max_steps"}
+
+    def stays(word: str) -> bool:
+        key = word.lstrip("+~").partition("=")[0].split("@")[0]
+        known = key in read or key.partition(".")[0] in read or key == "experiment" or key.startswith("hydra")
+        return known and key not in given
+
+    return shlex.join(["sigmapca", "train", *filter(stays, job.overrides), *changes])

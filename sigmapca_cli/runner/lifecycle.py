@@ -206,11 +206,11 @@ def finish_run(
     say(summary(writer.folder, evaluation))
     for words in filter(None, (order_words(facts), independence_words(facts))):
         say(f"  {words}")
-    if facts["converged"] and (pairs := loose_pairs(cfg, facts)):
-        held = "1 pair of components is" if pairs == 1 else f"{pairs} pairs of components are"
-        say(f"  {held} not fixed by these rows: sigmapca evaluate last --certificate")
+    if facts["converged"] and loose_pairs(cfg, facts):
+        # How many is for the certificate to say, which counts every pair by one rule.
+        say("  these rows do not fix every pair of components: sigmapca evaluate last --certificate")
     if not facts["converged"]:
-        message = unconverged(cfg, opened.plan.way, facts)
+        message = unconverged(opened.plan.job, opened.plan.cfg, source, facts)
         if cfg.strict:
             raise RunFailed(message)
         log.warning(message)

@@ -74,7 +74,7 @@ SOLVERS = {
 STEPS = (
     *("a", "nonlinearity", "sigma", "constraint", "ordering", "regularisers", "optimizer", "checkpoint"),
     *("epochs", "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype"),
-    *("precision", "log_every", "log_format", "keep", "rescale", "tol", "stop"),
+    *("precision", "log_every", "log_format", "keep", "rescale", "tol", "ending", "stop"),
     *(
         "solver.name",
         "solver.lam",

@@ -24,9 +24,10 @@ from sigmapca_cli.storage.find import shortened
 from sigmapca_cli.system.errors import RunFailed, Stopped
 from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training import loop
-from sigmapca_cli.training.arrays import as_numpy, contiguous
+from sigmapca_cli.training.arrays import as_numpy, contiguous, made_like
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
+from sigmapca_cli.training.ending import ended
 from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.stacked_step import lay_out
 from sigmapca_cli.training.trainer import Hooks, Trainer
@@ -100,7 +101,7 @@ class TrainedRun:
             lay_out(trainer)
         saver = checkpoints.Saver(plan.cfg, opened.folder, plan.job.hash, source.hash)
         run = cls(opened, trainer, saver, time.monotonic())
-        trainer.hooks = Hooks(run.log, truth_measure(trainer.method, source), finished)
+        trainer.hooks = Hooks(run.log, truth_measure(trainer.method, source), finished, end)
         return run
 
     def log(self, step: int, figures: dict[str, float]) -> None:
@@ -215,6 +216,8 @@ class Training:
 
 def announce(trainer: Trainer) -> None:
     """Print how long a run may take that decides by itself when it is done."""
+    if trainer.full_batch_ending and trainer.step == 0:
+        say(f"trains until it has converged: {trainer.ends[0]:,} steps, then full-batch steps")
     if len(trainer.ends) > 1 and trainer.step == 0:
         say(
             f"trains until it has converged: {trainer.ends[0]:,} steps, then at most {trainer.ends[-1]:,} in all"
@@ -242,7 +245,22 @@ def finished(trainer: Trainer) -> bool:
     """
     if not is_asked(trainer):
         return False
-    return convergence_of(trainer).converged(trainer.cfg.tol, strict=trainer.between_stages)
+    found = convergence_of(trainer)
+    return found.singly(trainer.cfg.tol) if trainer.between_stages else found.converged(trainer.cfg.tol)
+
+
+def end(trainer: Trainer) -> None:
+    """Let a run that has not converged end with full-batch steps, where these apply; keep the nearer of the two states.
+
+    What they lead to depends on the state and the data alone: a run that is resumed before its end makes them again.
+    """
+    if not trainer.full_batch_ending or convergence_of(trainer).converged(trainer.cfg.tol):
+        return
+    before, there = trainer.state, convergence_of(trainer)
+    trainer.state, steps = ended(trainer.method, before, trainer.batches.source, trainer.cfg.tol)
+    trainer.memory.ending, trainer.assessed = made_like(before["W"], np.array([steps])), None
+    if convergence_of(trainer).distance > there.distance:
+        trainer.state, trainer.memory.ending, trainer.assessed = before, None, (trainer.step, there)
 
 
 def is_asked(trainer: Trainer) -> bool:
@@ -261,7 +279,13 @@ def is_due(trainer: Trainer) -> bool:
 def convergence_of(trainer: Trainer) -> Convergence:
     """Measure the convergence of the trainer's state, once a step."""
     if trainer.assessed is None or trainer.assessed[0] != trainer.step:
-        found = assess(trainer.method, trainer.kept(), trainer.batches.source, work=trainer.work)
+        found = assess(
+            trainer.method,
+            trainer.kept(),
+            trainer.batches.source,
+            work=trainer.work,
+            every_row=trainer.full_batch_steps > 0,
+        )
         trainer.assessed = (trainer.step, found)
     return trainer.assessed[1]
 
@@ -283,6 +307,7 @@ def build_solution(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
         **convergence.facts(solution.order),
         "converged": convergence.converged(cfg.tol),
         "steps": trainer.step,
+        **({"full_batch_steps": trainer.full_batch_steps} if trainer.full_batch_ending else {}),
         "filter_change": trainer.change(),
         **extra,
     }

@@ -26,6 +26,7 @@ YOUNGER: dict[str, Any] = {
     "precision": "highest",
     "max_steps": None,
     "rescale": False,
+    "ending": "none",
     "sigma.relative": False,
     "model.mean_gradient": "inner",
     "model.mean": "batch",

@@ -97,6 +97,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "dtype": ("float32", "float64"),
     "precision": ("highest", "high", "medium"),
     "keep": ("last", "best_loss"),
+    "ending": ("none", "full_batch"),
     "stop": ("never", "tol"),
     "log_format": ("auto", "bar", "plain"),
     "if_exists": ("auto", "new", "skip", "resume", "fail"),
@@ -128,6 +129,9 @@ class Config(Sealable):
         False  # train on rows of unit mean variance, so that nothing depends on the unit of the data
     )
     tol: float = 0.1  # converged: radians that a component may still have to go to a stable point
+    ending: str = (
+        "none"  # of a run whose length nobody gave: none, or full_batch steps where it has not converged
+    )
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
     log_format: str = "auto"  # auto: a bar on a terminal, plain lines elsewhere; bar; plain
@@ -172,6 +176,10 @@ class Config(Sealable):
             raise InputError(
                 f"solver={self.solver.name}: model={self.model.name} has a solver of its own; leave solver out"
             )
+        by_steps = self.solver.name == "stochastic" and self.model.kind == "trained"
+        if not by_steps or self.steps or self.epochs is not None or self.keep != "last":
+            choice("ending", self.ending, CHOICES["ending"])
+            self.ending = "none"  # only a run that trains until it has converged has one
         in_range("lr", self.lr, 0, open_low=True)
         in_range("threads", self.threads, 1, 4096)
         in_range("log_every", self.log_every, 1)

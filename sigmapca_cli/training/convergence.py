@@ -17,8 +17,10 @@ import numpy as np
 from sigmapca_cli.data.moments.implicit import Covariance
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.training.arrays import Array
-from sigmapca_cli.training.curvature import Curvatures, curvatures_at
+from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, newton_step
+from sigmapca_cli.training.curvature import Curvatures, curvatures_of, responses_at
 from sigmapca_cli.training.fields import Field, fields_of
+from sigmapca_cli.training.local import LocalField, frame, held_rows
 
 ROWS = 65_536
 """Number of rows that the gradient is averaged over, one per stretch; all rows of smaller data."""
@@ -28,8 +30,8 @@ PROBED = (1024, 8192)
 """Smallest and largest number of rows that the curvatures are averaged over."""
 SHARE, CHEAP = 0.05, 2e10
 """The curvatures may take SHARE of the multiplications of the training, or CHEAP (half a second) if that is more."""
-BESIDE = 16
-"""Largest number of directions orthogonal to the span of the filters that are probed."""
+JOINT = 1e10
+"""Multiplications that the Newton step of all ways may take: they limit the rows that its Jacobian is averaged over."""
 FLAT = 1e-3
 """Curvature below which a way counts as flat, even if all rows are used; curvatures are about 2 at most."""
 LEVEL = 0.01
@@ -46,26 +48,33 @@ MOST_NOISE = 0.05
 class Convergence:
     """The distance of the components (k,), numbered as they are trained, from a stable stationary point.
 
-    angle: estimated angle of each to the stationary point, radians, less its sampling error and without the unheld
-    ways; strict_angle: the same with the unheld ways, except those whose curvature and residual are 0 to rounding
-    error (the axes of a linear autoencoder); gradient: ‖G_j‖/(2σ_j²); unstable (m, 2): ways of negative curvature, as
-    pairs of components, or −1 and a component for a way out of their span; unheld (m, 2): ways whose curvature and
-    residual do not differ from 0 within their errors.
+    angle: estimated angle of each to the stationary point, radians: Newton's step of all ways together, less its
+    sampling error, without the ways whose curvature and residual are 0 to rounding error (the axes of a linear
+    autoencoder); single_angle: the same as if the ways did not act on each other; gradient: ‖G_j‖/(2σ_j²); unstable
+    (m, 2): ways of negative curvature, as pairs of components, or −1 and a component for a way out of their span;
+    joint (m, 2): the same for a joint move of several ways, which is named by the largest of them; unheld (m, 2): ways
+    whose curvature and residual do not differ from 0 within their errors.
     """
 
     angle: np.ndarray
-    strict_angle: np.ndarray
+    single_angle: np.ndarray
     gradient: np.ndarray
     unstable: np.ndarray
+    joint: np.ndarray
     unheld: np.ndarray
 
-    def converged(self, tol: float, strict: bool = False) -> bool:
-        """Return whether all components are within `tol` radians of a stable stationary point.
+    def converged(self, tol: float) -> bool:
+        """Return whether all components are within `tol` radians of a stable stationary point."""
+        return not len(self.unstable) + len(self.joint) and bool((self.angle <= tol).all())
 
-        `strict`: along the unheld ways as well.
-        """
-        angle = self.strict_angle if strict else self.angle
-        return not len(self.unstable) and bool((angle <= tol).all())
+    def singly(self, tol: float) -> bool:
+        """Return whether each way by itself says so: what ended a stage before there was an `ending`."""
+        return not len(self.unstable) and bool((self.single_angle <= tol).all())
+
+    @property
+    def distance(self) -> tuple[int, float]:
+        """The number of unstable ways, and the largest angle: of two states the lesser one is nearer."""
+        return len(self.unstable) + len(self.joint), float(self.angle.max(initial=0.0))
 
     def facts(self, order: np.ndarray) -> dict[str, Any]:
         """Return the facts that a run stores, by name; components in their final order, which numbers the pairs."""
@@ -75,19 +84,28 @@ class Convergence:
             "relative_gradient_per_component": self.gradient[order],
             "angle": float(self.angle.max(initial=0.0)),
             "angle_per_component": self.angle[order],
-            "unstable_pairs": np.sort(place[self.unstable].reshape(-1, 2), axis=1),
+            "unstable_pairs": np.sort(
+                place[np.concatenate([self.unstable, self.joint])].reshape(-1, 2), axis=1
+            ),
             "unheld_pairs": np.sort(place[self.unheld].reshape(-1, 2), axis=1),
         }
 
 
 def assess(
-    method: Any, state: dict[str, Array], source: Source, *, rows: int = ROWS, work: float = 0.0
+    method: Any,
+    state: dict[str, Array],
+    source: Source,
+    *,
+    rows: int = ROWS,
+    work: float = 0.0,
+    every_row: bool = False,
 ) -> Convergence:
     """Return the convergence of a state on its data.
 
     rows: largest number of rows used, half of it if gradients are computed by autograd. work: multiplications that
-    training took; a share of it limits the rows that the curvatures are averaged over. With two layers the larger
-    angle of each component counts. Works on copies: the moving averages of the run do not change.
+    training took; a share of it limits the rows that the curvatures are averaged over. every_row: average the field
+    within the span over all rows, as steps that were made with all of them ask for. With two layers the larger angle of
+    each component counts. Works on copies: the moving averages of the run do not change.
     """
     count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
@@ -96,7 +114,7 @@ def assess(
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
         found = [
-            assess_field(field, source, parts, C, count < source.n, work)
+            assess_field(field, source, parts, C, count < source.n, work, every_row)
             for field in fields_of(method, state, C, mean_size(source, parts))
         ]
     # The larger angle of each component over the layers, and the ways of all layers.
@@ -132,39 +150,57 @@ def mean_size(source: Source, parts: list[np.ndarray]) -> float:
 
 
 def assess_field(
-    field: Field, source: Source, parts: list[np.ndarray], C: Covariance, sampled: bool, work: float
+    field: Field,
+    source: Source,
+    parts: list[np.ndarray],
+    C: Covariance,
+    sampled: bool,
+    work: float,
+    every_row: bool,
 ) -> Convergence:
     """Return the convergence of one trained matrix."""
-    A, W = field.parameter, field.directions
+    A = field.parameter
     k = A.shape[1]
     whole = np.empty((len(parts), *A.shape))
-    for number, part in enumerate(parts):
-        whole[number] = field.at(A, source.take(part)[None])[0]
+    rows_of = held_rows(source, parts)
+    for number in range(len(parts)):
+        whole[number] = field.at(A, rows_of(number)[None])[0]
     # Group sizes differ by one row: with these weights the mean over groups is the mean over rows.
     sizes = np.array([len(part) for part in parts], float)
     whole *= (sizes / sizes.mean())[:, None, None]
-    Q = frame(W, whole, source, field.inner)
+    Q = frame(field.directions, whole, source, field.inner)
+    local = LocalField.of(field, Q, C)
     passes = 4 * k + (0 if field.inner else max(k, Q.shape[1] - k))
     most = max(SHARE * work, CHEAP) / (passes * 3 * Q.shape[1] * k)
     each = max(1, min(len(parts[-1]), int(np.clip(most, PROBED[0], PROBED[1] // field.cost)) // len(parts)))
-    near = [part[np.linspace(0, len(part) - 1, each).astype(int)] for part in parts]
-    z = np.stack([source.take(part) @ Q.astype(np.float32) for part in near])
-    small = field.within(Q, Q.T @ C @ Q)
-    sigma = field.deviations(C)
-    if field.inner:
-        B = polar(A)
-        measured = B.T @ whole
-        start = B.T @ A
-    else:
-        B = np.eye(Q.shape[1])
-        measured = Q.T @ whole
-        start = Q.T @ A
-    found = curvatures_at(lambda M: B.T @ small.at(B @ M, z), start, sigma, measured, field.rigid)
-    squares = squares_outside(whole, B if field.inner else Q, measured, sampled or field.draws)
-    out = np.sqrt(np.maximum(squares, 0))
-    norms = np.linalg.norm(A, axis=0)
+    near = [np.linspace(0, len(part) - 1, each).astype(int) for part in parts]
+    single = Q.astype(np.float32)
+    z = np.stack([source.take(part[some]) @ single for part, some in zip(parts, near, strict=True)])
+    measured = (local.B if field.inner else Q).T @ whole
+    responses = responses_at(lambda M: local.at(M, z), local.start, field.deviations(C), field.rigid)
+    norms, sigma = responses.norms, responses.sigma
+    sampled = sampled or field.draws
+    squares = squares_outside(whole, local.B if field.inner else Q, measured, sampled)
+    out = np.sqrt(np.maximum(squares, 0)) * norms / (2 * sigma**2)
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
-    return convergence_of(found, gradient, out * norms / (2 * sigma**2), sampled or field.draws, len(parts))
+    ways = curvatures_of(responses, measured)
+    verdict = singly(ways, gradient, out, sampled, len(parts))
+    if (
+        field.draws
+        or len(verdict.found.unstable)
+        or not (len(ways.curvature) and np.isfinite(ways.curvature).all())
+    ):
+        return verdict.found
+    count = JOINT / (PRODUCTS * 3 * Q.shape[1] * k * field.cost)
+    groups = int(np.clip(np.ceil(count / len(parts[0])), 1, len(parts)))
+    rows = np.concatenate([rows_of(g) @ single for g in range(groups)])
+    field_now = measured.mean(0)
+    if every_row and sampled:
+        projected = list(source.project(single))
+        means = [local.mean(local.start, some, "float32") for some in projected]
+        field_now = np.average(means, axis=0, weights=[len(some) for some in projected])
+        verdict = replace(verdict, noise=0 * verdict.noise, unheld=verdict.unheld & False)
+    return jointly(verdict, local, Modes.of(responses), field_now, rows)
 
 
 def squares_outside(G: np.ndarray, B: np.ndarray, inside: np.ndarray, sampled: bool) -> np.ndarray:
@@ -184,51 +220,34 @@ def squares_outside(G: np.ndarray, B: np.ndarray, inside: np.ndarray, sampled: b
     return squares
 
 
-def polar(A: np.ndarray) -> np.ndarray:
-    """Return the matrix with orthonormal columns nearest to A (q, k), after scaling each column to unit norm."""
-    U, _, Vt = np.linalg.svd(
-        A / np.maximum(np.linalg.norm(A, axis=0), np.finfo(float).tiny), full_matrices=False
-    )
-    return U @ Vt
+@dataclass(frozen=True)
+class Single:
+    """What the ways say one by one: the convergence, and for all ways whether they are unheld, and their errors.
 
-
-def frame(W: np.ndarray, G: np.ndarray, source: Source, inner: bool) -> np.ndarray:
-    """Return Q (p, m): orthonormal columns near the filters, then directions orthogonal to their span.
-
-    These directions are the part of the gradient outside the span, and the leading axes of the data outside it.
+    noise (k,): the part of each angle that the sampling error adds; beyond (k,): the angle out of the directions that
+    were probed; sampled: whether these are not all rows.
     """
-    U = polar(W)
-    p, k = U.shape
-    r = min(p - k, BESIDE)
-    if inner or r == 0:
-        return U
-    mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)
-    known = source.leading_axes(k)
-    if known.vectors.shape[1] < k + r:  # of very many features few further axes are at hand
-        known = source.leading_axes(k + r)
-    axes = known.up_to(k + r)
-    basis = U
-    for candidates in (mean, axes):
-        room = r - (basis.shape[1] - k) if candidates is axes else r // 2
-        rest = candidates - basis @ (basis.T @ candidates)
-        left, size, _ = np.linalg.svd(rest, full_matrices=False)
-        basis = np.hstack([basis, left[:, : min(room, int((size > 1e-3).sum()))]])
-    Q = np.linalg.qr(basis)[0]
-    return Q * np.sign(np.einsum("pm,pm->m", Q, basis))
+
+    found: Convergence
+    unheld: np.ndarray
+    error: np.ndarray
+    noise: np.ndarray
+    beyond: np.ndarray
+    sampled: bool
 
 
-def convergence_of(
-    found: Curvatures, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int
-) -> Convergence:
-    """Return the convergence of each component from the curvatures and residuals of all ways.
+def singly(found: Curvatures, gradient: np.ndarray, out: np.ndarray, sampled: bool, groups: int) -> Single:
+    """Return what the ways say as if they did not act on each other.
 
     out (k,): ‖gradient‖ outside the probed directions, divided by 2σ_j².
     """
     from scipy.special import stdtrit  # scipy.stats would take half a second to import
 
     k, count = len(gradient), len(found.curvature)
+    none = np.zeros(k)
     if not count:
-        return Convergence(out * 0, out * 0, gradient, found.moves, found.moves)
+        of_none = Convergence(none, none, gradient, found.moves, found.moves, found.moves)
+        return Single(of_none, np.zeros(0, bool), found.error, none, none, sampled)
     unlikely = -float(stdtrit(groups - 1, LEVEL / count))
     likely = -float(stdtrit(groups - 1, LEVEL))
     unstable = found.curvature < -np.maximum(unlikely * found.error, FLAT)
@@ -244,13 +263,38 @@ def convergence_of(
     least = (
         np.median(np.abs(found.curvature[found.moves[:, 0] < 0])) if (found.moves[:, 0] < 0).any() else 1.0
     )
-    beyond = np.square(out / max(float(least), FLAT))
+    beyond = out / max(float(least), FLAT)
     squares = np.square(angle) - np.square(noise)
-    loose, strict = (
-        np.minimum(np.sqrt(np.maximum(squared_angles(found, squares, keep, k) + beyond, 0.0)), QUARTER)
-        for keep in (~unheld, ~flat)
-    )
-    return Convergence(loose, strict, gradient, found.moves[unstable], found.moves[unheld])
+    total = squared_angles(found, squares, ~flat, k) + np.square(beyond)
+    angle = np.minimum(np.sqrt(np.maximum(total, 0.0)), QUARTER)
+    nowhere = found.moves[:0]
+    convergence = Convergence(angle, angle, gradient, found.moves[unstable], nowhere, found.moves[unheld])
+    shaken = np.sqrt(np.where(flat, 0.0, np.square(noise)) @ np.square(found.share))
+    return Single(convergence, unheld, found.error, shaken, beyond, sampled)
+
+
+def jointly(
+    single: Single, local: LocalField, modes: Modes, measured: np.ndarray, rows: np.ndarray
+) -> Convergence:
+    """Return the convergence of all ways together, whose curvatures are averaged over the projected rows.
+
+    measured (q, k): the field over all rows.
+    """
+    along = modes.along(measured)
+    # Zero to rounding error: of all rows the sampling error does not count.
+    used = (np.abs(modes.curvature) > FLAT) | (np.abs(along) > FLAT**2)
+    floor = np.full(len(used), FLAT)
+    if single.sampled:
+        used &= ~modes.of_ways(single.unheld, False)
+        floor = np.maximum(FLAT, modes.of_ways(single.error, 0.0))
+    system = Coupled(lambda M: local.mean(M, rows), local.start, modes, used, floor)
+    J = system.jacobian()
+    angle = newton_step(system, J, along)[1]
+    squares = np.square(angle) - np.square(single.noise) + np.square(single.beyond)
+    angle = np.minimum(np.sqrt(np.maximum(squares, 0.0)), QUARTER)
+    leaves = J.unstable(UNSTABLE) if used.any() else None
+    joint = single.found.joint if leaves is None else system.largest(leaves)
+    return replace(single.found, angle=angle, joint=joint)
 
 
 def squared_angles(found: Curvatures, squares: np.ndarray, keep: np.ndarray, k: int) -> np.ndarray:
@@ -265,8 +309,9 @@ def larger_of(first: Convergence, second: Convergence) -> Convergence:
     """Return the larger angle of each component, and the ways of both."""
     return Convergence(
         np.maximum(first.angle, second.angle),
-        np.maximum(first.strict_angle, second.strict_angle),
+        np.maximum(first.single_angle, second.single_angle),
         np.maximum(first.gradient, second.gradient),
         np.concatenate([first.unstable, second.unstable]),
+        np.concatenate([first.joint, second.joint]),
         np.concatenate([first.unheld, second.unheld]),
     )

@@ -57,20 +57,37 @@ def leaning(A: Array, i: Array, j: Array, step: Array) -> Array:
     return result
 
 
-def curvatures_at(
-    field: Callable[[Array], Array], A: Array, sigma: Array, measured: Array, rigid: bool = False
-) -> Curvatures:
-    """Return curvature and residual along all ways at A (q, k).
+@dataclass(frozen=True)
+class Responses:
+    """How the field responds, by groups of rows, to small moves of the columns of A (q, k).
 
-    field: A -> (G, q, k), by groups of rows; measured (G', q, k): the field at A over more rows. sigma (k,): standard
-    deviations of the components. Curvatures have no unit: the field is divided by 2σ_iσ_j. rigid: a constraint
-    keeps the columns orthonormal, so that pairs can turn but not lean.
+    pairs (G, m, 2, 2): to the turn and the lean of the m pairs `moves` (m, 2); outside (G, r, k, k): of all components
+    to moves towards each of r directions out of the span. norms, sigma (k,) of the columns.
+    """
+
+    pairs: Array
+    moves: Array
+    outside: Array
+    norms: Array
+    sigma: Array
+    rigid: bool
+
+    @property
+    def scale(self) -> Array:
+        """2σ_iσ_j/‖a_i‖ (k, k): the field within the span divided by it has no unit."""
+        return 2 * (self.sigma / self.norms)[:, None] * self.sigma
+
+
+def responses_at(field: Callable[[Array], Array], A: Array, sigma: Array, rigid: bool = False) -> Responses:
+    """Return the responses at A (q, k) of a field A -> (G, q, k), by small trial moves.
+
+    rigid: a constraint keeps the columns orthonormal, so that pairs can turn but not lean. sigma (k,): standard
+    deviations of the components.
     """
     k, norms = A.shape[1], np.linalg.norm(A, axis=0)
-    along = sigma / norms
-    scale = 2 * along[:, None] * sigma
+    scale = 2 * (sigma / norms)[:, None] * sigma
     base = field(A)
-    blocks, residuals, moves = [], [], []
+    blocks, moves = [np.zeros((len(base), 0, 2, 2))], [np.zeros((0, 2), int)]
     rounds = disjoint_pairs(k)
     for i, j in rounds[:1] + rounds[:0:-1]:  # stored runs list their pairs in this order
         up, down = turned(A, i, j, STEP), turned(A, i, j, -STEP)
@@ -80,25 +97,28 @@ def curvatures_at(
             out, back = leaning(A, i, j, STEP * norms), leaning(A, i, j, -STEP * norms)
             lean = (field(out) - field(back)) / (2 * STEP)
         blocks.append(np.stack([in_pair(v, i, j, scale) for v in (turn, lean)], axis=-1))
-        residuals.append(in_pair(measured, i, j, scale))
         moves.append(np.stack([i, j], axis=1))
-    found = (
-        [
-            pair_curvatures(
-                np.concatenate(blocks, 1), np.concatenate(residuals, 1), np.concatenate(moves), rigid, k
-            )
-        ]
-        if moves
-        else []
-    )
-    if len(A) > k:
-        found.append(curvatures_out_of_span(field, A, base, measured, sigma, norms))
-    return concatenated(found)
+    outside = responses_out_of_span(field, A, base, sigma, norms)
+    return Responses(np.concatenate(blocks, 1), np.concatenate(moves), outside, norms, sigma, rigid)
+
+
+def curvatures_of(found: Responses, measured: Array) -> Curvatures:
+    """Return curvature and residual along all ways; measured (G', q, k): the field at A over more rows.
+
+    Curvatures have no unit: the field is divided by 2σ_iσ_j.
+    """
+    parts = []
+    if len(found.moves):
+        along = in_pair(measured, found.moves[:, 0], found.moves[:, 1], found.scale)
+        parts.append(pair_curvatures(found.pairs, along, found.moves, found.rigid, len(found.sigma)))
+    if found.outside.shape[1]:
+        parts.append(curvatures_out_of_span(found, measured))
+    return concatenated(parts)
 
 
 def in_pair(F: Array, i: Array, j: Array, scale: Array) -> Array:
-    """Return the field F (G, q, k) along the turn and along the lean of each pair, (G, pairs, 2)."""
-    high, low = F[:, j, i] / scale[j, i], F[:, i, j] / scale[i, j]
+    """Return the field F (…, q, k) along the turn and along the lean of each pair, (…, pairs, 2)."""
+    high, low = F[..., j, i] / scale[j, i], F[..., i, j] / scale[i, j]
     return np.stack([high - low, high + low], axis=-1) / 2
 
 
@@ -151,18 +171,17 @@ def vector(B: Array, value: Array) -> Array:
     return np.where(size > 1e-12, vectors / np.where(size > 1e-12, size, 1.0), np.array([1.0, 0.0]))
 
 
-def curvatures_out_of_span(
-    field: Callable[[Array], Array], A: Array, base: Array, measured: Array, sigma: Array, norms: Array
-) -> Curvatures:
-    """Return the ways out of the span: for each direction v orthogonal to it, k joint moves of the components.
+def responses_out_of_span(
+    field: Callable[[Array], Array], A: Array, base: Array, sigma: Array, norms: Array
+) -> Array:
+    """Return the responses (G, r, k, k) of all components to moves of each towards each direction out of the span.
 
-    The responses of all components to moves of all components towards one v form a (k, k) matrix. In the scale
-    b_j = σ_j a_j it is symmetric if the field is a gradient. Its eigenvectors are the ways.
+    In the scale b_j = σ_j a_j the (k, k) matrix of a direction is symmetric if the field is a gradient.
     """
     q, k = A.shape
     r = q - k
     blocks = np.zeros((len(base), r, k, k))
-    for start in range(0, k, r):
+    for start in range(0, k, max(r, 1)) if r else ():
         columns = np.arange(start, min(start + r, k))
         for first in range(r):
             beyond = (columns - start + first) % r  # each component moves towards another direction
@@ -171,15 +190,28 @@ def curvatures_out_of_span(
             response = (field(moved) - base)[:, k + beyond, :] / STEP  # (G, columns, k)
             for i, (v, column) in enumerate(zip(beyond, columns, strict=True)):
                 blocks[:, v, :, column] = response[:, i] * norms / (2 * sigma * sigma[column])
-    mean = blocks.mean(0)
-    values, vectors = np.linalg.eigh((mean + mean.swapaxes(-1, -2)) / 2)  # (r, k), (r, k, k)
+    return blocks
+
+
+def eigenvectors_outside(found: Responses) -> tuple[Array, Array]:
+    """Return the eigenvalues (r, k) and eigenvectors (r, k, k) of the mean responses to each direction."""
+    mean = found.outside.mean(0)
+    values, vectors = np.linalg.eigh((mean + mean.swapaxes(-1, -2)) / 2)
+    return values, vectors
+
+
+def curvatures_out_of_span(found: Responses, measured: Array) -> Curvatures:
+    """Return the ways out of the span: for each direction orthogonal to it, k joint moves of the components."""
+    blocks, sigma = found.outside, found.sigma
+    k, r = len(sigma), blocks.shape[1]
+    values, vectors = eigenvectors_outside(found)
     curvature = np.einsum("vjm,gvji,vim->gvm", vectors, blocks, vectors, optimize=True)
-    scaled = measured[:, k:, :] * norms / (2 * sigma)
+    scaled = measured[:, k:, :] * found.norms / (2 * sigma)
     most = np.abs(vectors / sigma[:, None]).argmax(1)  # (r, k): the component that moves most
     residual = np.einsum("vjm,gvj->gvm", vectors, scaled) / sigma[most]
     share = np.abs(vectors / sigma[:, None]).swapaxes(1, 2) * sigma[most][..., None]
     moves = np.stack([np.full(r * k, -1), most.ravel()], axis=1)
-    c, s = curvature.reshape(len(base), -1), residual.reshape(len(measured), -1)
+    c, s = curvature.reshape(len(blocks), -1), residual.reshape(len(measured), -1)
     none = np.zeros(r * k)
     return Curvatures(values.ravel(), spread(c), s.mean(0), spread(s), moves, share.reshape(-1, k), none)
 

@@ -102,7 +102,7 @@ def log_window(group: Group, hooks: LoopHooks) -> bool:
 def ask(group: Group, hooks: LoopHooks) -> None:
     """Ask every run of a group whether it is done; at the end of a stage that is a measurement each."""
     asked = [run for run in group if run.waiting]
-    if len(asked) > 1 and asked[0].between_stages:
+    if len(asked) > 1 and asked[0].step in asked[0].ends:
         list(mapped(ask_one, asked))
     else:
         for run in asked:
@@ -114,3 +114,5 @@ def ask_one(run: Trainer) -> None:
     """Ask one run whether it is done: at its last step, or where its hook says so."""
     with run.hooks.contained():
         run.done = run.step >= run.ends[-1] or run.hooks.finished(run)
+        if run.step >= run.ends[-1]:
+            run.hooks.end(run)

@@ -15,13 +15,20 @@ from sigmapca_cli.system.errors import RunFailed
 from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence
+from sigmapca_cli.training.ending import applies
 from sigmapca_cli.training.length import stage_of, stages
 from sigmapca_cli.training.optimizers import zero_state
 from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.schedule import rate_factor
 
 # Names in a checkpoint of what the loop remembers; they stand there beside the optimizer state.
-EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, BEST = "epoch.W", "epoch.before", "epoch.loss", "best."
+EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, ENDING, BEST = (
+    "epoch.W",
+    "epoch.before",
+    "epoch.loss",
+    "ending",
+    "best.",
+)
 
 
 @dataclass
@@ -29,17 +36,24 @@ class Memory:
     """What a run remembers of earlier steps for its figures; nothing of it changes a step.
 
     epoch_start, epoch_before: the trained matrix when this epoch and the one before began. loss_sums (3,): sum and
-    number of the losses of this epoch, and the lowest mean loss of an epoch. best: the state of that epoch.
+    number of the losses of this epoch, and the lowest mean loss of an epoch. best: the state of that epoch. ending
+    (1,): number of full-batch steps at the end.
     """
 
     epoch_start: Array | None = None
     epoch_before: Array | None = None
     loss_sums: Array | None = None
+    ending: Array | None = None
     best: State = field(default_factory=dict)
 
     def named(self) -> State:
         """Return the arrays by their names in a checkpoint."""
-        single = {EPOCH_START: self.epoch_start, EPOCH_BEFORE: self.epoch_before, EPOCH_LOSS: self.loss_sums}
+        single = {
+            EPOCH_START: self.epoch_start,
+            EPOCH_BEFORE: self.epoch_before,
+            EPOCH_LOSS: self.loss_sums,
+            ENDING: self.ending,
+        }
         present = {name: value for name, value in single.items() if value is not None}
         return present | {BEST + name: value for name, value in self.best.items()}
 
@@ -47,7 +61,13 @@ class Memory:
     def from_named(cls, arrays: State) -> Memory:
         """Return the memory that `named` came from; other names are left out."""
         best = {n.removeprefix(BEST): v for n, v in arrays.items() if n.startswith(BEST)}
-        return cls(arrays.get(EPOCH_START), arrays.get(EPOCH_BEFORE), arrays.get(EPOCH_LOSS), best)
+        return cls(
+            arrays.get(EPOCH_START),
+            arrays.get(EPOCH_BEFORE),
+            arrays.get(EPOCH_LOSS),
+            arrays.get(ENDING),
+            best,
+        )
 
 
 @dataclass
@@ -55,12 +75,14 @@ class Hooks:
     """Callbacks of one run, called between steps.
 
     log gets the step and its figures at the end of a window; measure works figures out from a state; finished says
-    whether the run may end here; contained is entered around all of these, and may keep an error to itself.
+    whether the run may end here; end is called after the last step of all; contained is entered around all of these,
+    and may keep an error to itself.
     """
 
     log: Callable[[int, dict[str, float]], None] = lambda step, figures: None
     measure: Callable[[State], dict[str, float]] = lambda state: {}
     finished: Callable[[Trainer], bool] = lambda trainer: False
+    end: Callable[[Trainer], None] = lambda trainer: None
     contained: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
@@ -92,9 +114,21 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.ends = stages(self.cfg, self.batches.per_epoch)
+        if self.full_batch_ending:
+            self.ends = self.ends[:1]
         if not self.opt_state:
             parameters = {name: self.state[name] for name in self.method.parameters}
             self.opt_state = zero_state(self.cfg.optimizer.name, parameters)
+
+    @property
+    def full_batch_ending(self) -> bool:
+        """Whether full-batch steps take the place of every stage after the first."""
+        return applies(self.cfg, self.method, self.batches.source)
+
+    @property
+    def full_batch_steps(self) -> int:
+        """The number of full-batch steps that were made at the end."""
+        return 0 if self.memory.ending is None else int(self.memory.ending[0])
 
     @property
     def waiting(self) -> bool:

@@ -41,6 +41,16 @@ def test_planted_components_are_counted(k):
     assert count_of("all", values, 4000) == 12
 
 
+@pytest.mark.parametrize("group", [1, 3, 6])
+def test_mdl_of_data_without_noise_is_the_rank_whatever_its_variances(group):
+    """The last sources of equal variance are no noise where the other directions have none at all."""
+    X = RNG.laplace(size=(2000, 6)) * 0.7 ** (np.arange(6) // group) @ RNG.normal(size=(6, 16))
+    assert count_of("mdl", spectrum(X), 2000) == 6
+    noisy = 3 * RNG.normal(size=(4000, 3)) @ RNG.normal(size=(3, 12)) + 0.3 * RNG.normal(size=(4000, 12))
+    values = np.append(spectrum(noisy), 0.0)  # a constant feature says nothing about noise
+    assert count_of("mdl", values, 4000, constant=1) == 3
+
+
 def test_criteria_stay_within_the_rank():
     X = RNG.normal(size=(300, 4)) @ RNG.normal(size=(4, 10))
     for k in ("all", "auto", "mdl", "mle", 0.999999):

@@ -80,14 +80,14 @@ def test_the_angle_is_what_a_run_still_goes(model):
     for steps in range(100, 1500, 100):
         run = trained(*common, f"steps={steps}", "optimizer.schedule=constant")
         found = stochastic.convergence_of(run)
-        if not len(found.unstable) and found.strict_angle.max() < 0.4:
+        if not len(found.unstable) and found.single_angle.max() < 0.4:
             break
-    assert found.strict_angle.max() > 0.03, "already there: nothing to compare"
+    assert found.single_angle.max() > 0.03, "already there: nothing to compare"
     end = trained(*common, "steps=6000")
     start, stop = (as_numpy(t.method.directions(t.state)).astype(np.float64) for t in (run, end))
     start, stop = (v / np.linalg.norm(v, axis=0) for v in (start, stop))
     moved = np.arccos(np.minimum(np.abs(start.T @ stop).max(1), 1.0))
-    np.testing.assert_allclose(found.strict_angle, moved, atol=0.03, rtol=0.35)
+    np.testing.assert_allclose(found.single_angle, moved, atol=0.03, rtol=0.35)
 
 
 def test_the_verdict_does_not_go_by_the_rate_the_schedule_or_the_length():
@@ -152,7 +152,7 @@ def test_gaussian_pairs_of_equal_variance_are_unheld_and_do_not_keep_a_run_from_
 def test_some_rows_in_the_place_of_all_tell_the_same():
     trainer = trained(*DATA, "steps=150")
     some, all_ = (assess(trainer.method, trainer.state, trainer.batches.source, rows=r) for r in (3000, 4000))
-    np.testing.assert_allclose(some.strict_angle, all_.strict_angle, atol=0.15)
+    np.testing.assert_allclose(some.single_angle, all_.strict_angle, atol=0.15)
 
 
 @pytest.mark.full
@@ -171,7 +171,7 @@ def test_a_trained_sigma_that_still_grows_is_seen(model):
 def test_no_row_is_left_out_where_all_are_looked_at(n):
     """At the principal axes of all rows linear PCA has nothing to go; without the last rows it would have."""
     trainer = trained(*DATA, "model=gha", f"data.n={n}", "data.group=1", "steps=1", "lr=1e-12")
-    assert stochastic.convergence_of(trainer).strict_angle.max() < 1e-3
+    assert stochastic.convergence_of(trainer).single_angle.max() < 1e-3
 
 
 def test_a_subspace_that_leaves_out_a_leading_axis_is_a_saddle_whatever_its_axes():

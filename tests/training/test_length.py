@@ -49,7 +49,7 @@ def test_a_default_run_is_as_good_as_the_newton_solver_or_says_that_it_is_not(tr
 
 def test_a_run_that_does_not_converge_ends_at_the_bound_and_says_so(train, caplog):
     data = ("data=planted", "data.n=2000", "data.p=16", "data.k=6", "k=6")
-    run = train(*data, "lr=1e-7", "max_steps=2500")
+    run = train(*data, "lr=1e-7", "max_steps=2500", "ending=none")
     assert run.evaluation["steps"] == 2500 and not run.attrs["converged"]
     assert "not converged" in caplog.text and "steps=7500" in caplog.text
 
@@ -118,6 +118,7 @@ def test_a_run_stopped_between_two_stages_makes_the_steps_it_would_have_made(tra
         "data.k=6",
         "k=6",
         "lr=2e-4",
+        "ending=none",
         "checkpoint.every_steps=1600",
     )
     whole = train(*data, "max_steps=4500")

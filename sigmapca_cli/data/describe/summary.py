@@ -98,7 +98,7 @@ def summary(source: Source) -> dict[str, Any]:
         facts["kurtosis_components"] = quantiles(kurtosis)
         advice = advise(kurtosis, len(x))
         facts["advice"], facts["a"] = advice.text, advice.a
-        facts["components"] = choices_of_k(axes, source.n)
+        facts["components"] = choices_of_k(axes, source.n, source.constant_features)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
     else:
@@ -106,8 +106,8 @@ def summary(source: Source) -> dict[str, Any]:
     return facts
 
 
-def choices_of_k(axes: Axes, n: int) -> dict[str, Any]:
-    """Return the number of components by several rules, and the eigenvalues.
+def choices_of_k(axes: Axes, n: int, constant: int) -> dict[str, Any]:
+    """Return the number of components by several rules, and the eigenvalues. `constant` of the features do not vary.
 
     Of many features only the leading eigenvalues may be known: the rules that need more are left out.
     """
@@ -120,7 +120,7 @@ def choices_of_k(axes: Axes, n: int) -> dict[str, Any]:
         if axes.whole or share < reached
     }
     if axes.whole:
-        found["mdl"] = count_of("mdl", values, n)
+        found["mdl"] = count_of("mdl", values, n, constant)
         if len(values) == p:
             found["mle"] = count_of("mle", values, n)
         found["broken_stick"] = by_broken_stick(np.maximum(values, 0.0))
