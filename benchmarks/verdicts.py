@@ -2,6 +2,7 @@
 
     python benchmarks/verdicts.py run [PART/PARTS]   # a line of JSON for each run
     python benchmarks/verdicts.py table FILE         # the table of such lines
+    python benchmarks/verdicts.py examples           # what docs/verdicts.md shows: commands, and what they print
 
 Every run is continued by the gradient flow of the exact loss over all its rows, in float64: W' = −∂L/∂W, each column in
 the unit of time 1/(2σ²). The flow is integrated here without the program's own code: by LSODA where the unknowns are
@@ -210,7 +211,40 @@ def table(lines: list[dict[str, Any]]) -> None:
             print(f"| {line['name']} | {said} | {line['angle']:.3f} | {line['moved']:.3f} |")
 
 
+DATA = "data=planted data.n=1500 data.p=8 data.k=4 k=4"
+EXAMPLES = (
+    f"train model=nlpca a=4 {DATA}",
+    "evaluate last --certificate",
+    f"train model=nlpca a=4 {DATA} steps=40",
+    f"train model=nlpca a=4 {DATA} data.sources=uniform data.group=4",
+    f"train model=nlpca a=4 {DATA} data.n=60 data.group=4",
+    "evaluate last --certificate",
+)
+"""The commands of docs/verdicts.md, in its order."""
+
+
+def examples() -> None:
+    """Print each command, and what it prints besides its progress and the name of its folder."""
+    import subprocess
+
+    with tempfile.TemporaryDirectory() as folder:
+        for command in EXAMPLES:
+            done = subprocess.run(
+                ["sigmapca", *command.split()], cwd=folder, capture_output=True, text=True, check=False
+            )
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if "step " not in line[:6]]
+            print(
+                f"$ sigmapca {command}",
+                *(line for line in lines if "outputs/" not in line),
+                "",
+                sep="\n",
+                flush=True,
+            )
+
+
 def main(words: list[str]) -> None:
+    if words[0] == "examples":
+        return examples()
     if words[0] == "table":
         return table([json.loads(line) for line in Path(words[1]).read_text().splitlines()])
     part, parts = (int(word) for word in (words[1] if len(words) > 1 else "1/1").split("/"))
