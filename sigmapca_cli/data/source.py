@@ -137,11 +137,6 @@ class Source(SecondMoments):
         """Whether rows are windows of pictures, several of each."""
         return self.pictures is not None and self.n > self.pictures
 
-    @property
-    def constant_features(self) -> int:
-        """How many features do not vary."""
-        return int(self._constant.sum())
-
     def _prepare_apply(self) -> None:
         gain = np.where(self._constant, 0.0, 1.0 / self.scale)
         self._gain64 = gain

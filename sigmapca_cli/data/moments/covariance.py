@@ -46,6 +46,11 @@ class SecondMoments(ABC):
     _axes: tuple[Array, Array] | None
     _leading: tuple[int, Axes] | None
 
+    @property
+    def constant_features(self) -> int:
+        """How many features do not vary."""
+        return int(self._constant.sum())
+
     @abstractmethod
     def _gather(self, rows: NDArray[np.int64] | slice) -> Any: ...
 
