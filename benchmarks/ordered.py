@@ -1,6 +1,6 @@
 """Rows in time: `python benchmarks/ordered.py kinds` compares methods, `coverage` the certificate, `halves` the halves.
 
-`kinds` needs pyriemann, picard and scikit-learn. Each writes its table beside the others in docs/results, as Markdown.
+`kinds` needs pyriemann and python-picard. Each keeps its table, as lines of Markdown, in docs/results/ordered.json.
 """
 
 import sys
@@ -11,6 +11,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
+import stored  # noqa: E402
 from source_kinds import matched, projected, series  # noqa: E402
 
 from sigmapca_cli.solvers.independence.errors import errors  # noqa: E402
@@ -100,7 +101,7 @@ def kinds():
                     scores[seed, at] = matched(P @ method(Y), E)
             lines.append(f"| {kind} | {n} | {' | '.join(f'{s:.4f}' for s in scores.mean(0))} |")
             print(lines[-1], flush=True)
-    kept("rows-in-time", lines)
+    kept("kinds", lines)
 
 
 def coverage(samples=60):
@@ -124,7 +125,7 @@ def coverage(samples=60):
             numbers = [f"{np.mean(one):.3f}" if one else "–" for one in inside]
             lines.append(f"| {kind} | {n} | {numbers[0]} | {numbers[1]} | {np.mean(told):.3f} |")
             print(lines[-1], flush=True)
-    kept("rows-in-time-coverage", lines)
+    kept("coverage", lines)
 
 
 def nearest_to_identity(R):
@@ -153,12 +154,12 @@ def halves():
         numbers = " | ".join(f"{x:.4f}" for x in np.mean(found, axis=0))
         lines.append(f"| {n} | {numbers} | {matched_cosine(5, 5):.4f} |")
         print(lines[-1], flush=True)
-    kept("rows-in-time-halves", lines)
+    kept("halves", lines)
 
 
 def kept(name, lines):
-    """Write a table to docs/results."""
-    (ROOT / "docs" / "results" / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Store a table as lines of Markdown."""
+    stored.keep("ordered", **{name: lines})
 
 
 if __name__ == "__main__":

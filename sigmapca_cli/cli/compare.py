@@ -202,18 +202,20 @@ def folder_of(words: str, output: str, several: bool) -> Path:
 def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
     """What the runs of one setting have in common, as plain data."""
     from sigmapca_cli.cli.opening import short_run_name
-    from sigmapca_cli.evaluation.replicates import weaknesses
+    from sigmapca_cli.evaluation.replicates import are_evidence, on_the_same_rows, start_of, weaknesses
     from sigmapca_cli.evaluation.stability import stability as clustered
 
     found = clustered([run.directions for run in runs])
+    same = on_the_same_rows(runs)
+    no_evidence = same and all(start_of(run.config) for run in runs)
     rows = [
         {
             "cluster": c + 1,
             "index": float(found.index[c]),
             "runs": float(found.runs[c]),
             "size": int(found.size[c]),
-            "reproducible": bool(found.reproducible[c]),
-            "undecided": bool(found.undecided[c]),
+            "reproducible": bool(found.reproducible[c]) and not no_evidence,
+            "undecided": bool(found.undecided[c]) and not no_evidence,
             "run": short_run_name(runs[int(found.source[c][0])]),
             "component": int(found.source[c][1]) + 1,
             "sigma": float(runs[int(found.source[c][0])].spreads[int(found.source[c][1])]),
@@ -225,9 +227,14 @@ def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
         "runs": [run.name for run in runs],
         "mean": found.mean,
         "chance": found.chance,
+        "tests": "nothing" if no_evidence else "the data" if are_evidence(runs) else "the optimiser",
         "notes": weaknesses(runs),
         "clusters": rows,
     }
+
+
+NO = {"the data": "no", "the optimiser": "no", "nothing": "–"}
+"""What stands for a component that is not reproducible, by what the runs test."""
 
 
 def print_setting(setting: dict[str, Any]) -> None:
@@ -241,15 +248,24 @@ def print_setting(setting: dict[str, Any]) -> None:
         print(setting["setting"])
     cells = [
         [str(row["cluster"]), f"{row['index']:.3f}", f"{row['runs']:.0%}", f"{row['sigma']:.4g}",
-         "yes" if row["reproducible"] else "too few runs" if row["undecided"] else "no",
+         "yes" if row["reproducible"] else "too few runs" if row["undecided"] else NO[setting["tests"]],
          f"{row['run']}:{row['component']}"]
         for row in rows
     ]  # fmt: skip
     print(table(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells))
     good, unsure = (sum(row[name] for row in rows) for name in ("reproducible", "undecided"))
-    print(
-        f"\n{good} of {len(rows)} components come back in {count} runs (mean stability index {setting['mean']:.3f})"
+    where = (
+        f"{count} runs on the same rows"
+        if setting["tests"] != "the data"
+        else f"{count} runs on other rows each"
     )
+    if setting["tests"] == "nothing":
+        print(f"\n{count} runs that cannot differ (mean stability index {setting['mean']:.3f})")
+    else:
+        print(
+            f"\n{good} of {len(rows)} components come back in {where} (mean stability index {setting['mean']:.3f}): "
+            f"this tests {setting['tests']}"
+        )
     notes = list(setting["notes"])
     if unsure:
         notes.insert(

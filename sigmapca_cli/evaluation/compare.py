@@ -19,7 +19,7 @@ from sigmapca_cli.system.errors import InputError
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")
 #: Settings in which repetitions of one experiment differ.
-REPEATED = ("seed", "data.half", "recipe")
+REPEATED = ("seed", "data.half", "data.part", "recipe")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ def by_setting(runs: Sequence[Any]) -> dict[str, list[Any]]:
 def weaknesses(runs: Sequence[Any]) -> list[str]:
     """Return sentences about what the agreement of these runs does not show."""
     sentences = []
+    if on_the_same_rows(runs):
+        sentences.append(
+            "these runs saw the same rows: their agreement tests the optimiser, not the data; to test the data train "
+            "on parts of them: sigmapca train -m data.part=1/5,2/5,3/5,4/5,5/5 init=orthogonal …"
+        )
     starts = {start_of(run.config) for run in runs}
     if len(starts) == 1 and (start := starts.pop()):
         sentences.append(f"{start}: their agreement is no evidence")
@@ -44,10 +49,30 @@ def weaknesses(runs: Sequence[Any]) -> list[str]:
     return sentences
 
 
+def rows_of(run: Any) -> tuple[Any, ...]:
+    """Return what tells the rows of a run from those of others of one setting: their hash, half, part and seed."""
+    data = run.config.get("data", {})
+    return run.attrs.get("data_hash"), data.get("half", "all"), data.get("part"), data.get("seed")
+
+
+def on_the_same_rows(runs: Sequence[Any]) -> bool:
+    """Return whether several runs were trained on the same rows."""
+    return len(runs) > 1 and len({rows_of(run) for run in runs}) == 1
+
+
+def are_evidence(runs: Sequence[Any]) -> bool:
+    """Return whether the agreement of these runs is evidence on their data: no two of them saw the same rows."""
+    return len({rows_of(run) for run in runs}) == len(runs)
+
+
 def start_of(config: Any) -> str:
-    """Return why runs of this configuration on the same rows do not depend on the seed; "" if they do."""
-    if config.get("data", {}).get("half", "all") != "all":
-        return ""
+    """Return why runs of this configuration on the same rows do not depend on the seed; "" if they do.
+
+    On parts of the rows the same start is no reason to agree, but for filters of a file, which all of them may keep.
+    """
+    data = config.get("data", {})
+    if data.get("half", "all") != "all" or data.get("part") is not None:
+        return "these runs start from the filters of one file" if config.get("init") == "file" else ""
     if config.get("model", {}).get("kind") == "direct" or config.get("solver", {}).get("name") in (
         "newton",
         "moments",

@@ -10,19 +10,26 @@ from sigmapca_cli.evaluation.replicates import by_setting, weaknesses
 from sigmapca_cli.system.errors import InputError
 
 
-def run(a=4.0, seed=0, init="orthogonal", converged=True, solver="stochastic", half="all"):
+def run(a=4.0, seed=0, init="orthogonal", converged=True, solver="stochastic", half="all", part=None):
     config = {
         "a": a,
         "seed": seed,
         "init": init,
         "nonlinearity": {"a": a},
         "solver": {"name": solver},
-        "data": {"half": half},
+        "data": {"half": half, "part": part},
         "model": {"kind": "trained"},
     }
     filters = np.eye(6)[:, :3]
     return SimpleNamespace(
-        config=config, attrs={"converged": converged}, filters=filters, evaluation={}, name="r", status=""
+        config=config,
+        attrs={"converged": converged},
+        filters=filters,
+        directions=filters,
+        spreads=np.ones(3),
+        evaluation={},
+        name="one-of-several",
+        status="",
     )
 
 
@@ -31,6 +38,7 @@ def test_a_sweep_is_taken_apart_by_its_settings():
     assert {words: len(runs) for words, runs in groups.items()} == {"a=2": 3, "a=4": 3}
     assert list(by_setting([run(seed=s) for s in range(3)])) == [""]
     assert list(by_setting([run(half="even"), run(half="odd")])) == [""]
+    assert list(by_setting([run(part="1/2"), run(part="2/2")])) == [""]
 
 
 def test_compare_pools_no_settings():
@@ -45,6 +53,8 @@ def test_compare_pools_no_settings():
         ([run(seed=s, solver="newton") for s in range(6)], "no random numbers"),
         ([run(seed=s, converged=s > 1) for s in range(6)], "2 of 6 runs have not converged"),
         ([run(seed=s) for s in range(2)], "only 2 runs"),
+        ([run(seed=s) for s in range(6)], "data.part=1/5"),
+        ([run(part=f"{s}/6", init="file") for s in range(1, 7)], "filters of one file"),
     ],
 )
 def test_what_weakens_an_agreement_is_said(runs, words):
@@ -52,7 +62,7 @@ def test_what_weakens_an_agreement_is_said(runs, words):
 
 
 def test_nothing_is_said_of_five_converged_runs_from_starts_of_their_own():
-    assert not weaknesses([run(seed=s) for s in range(5)])
+    assert not weaknesses([run(part=f"{s}/5") for s in range(1, 6)])
     assert not weaknesses([run(half=h, init="pca") for h in ("even", "odd")] * 3)
 
 
@@ -63,3 +73,15 @@ def test_runs_of_different_settings_alone_are_refused(monkeypatch):
     monkeypatch.setattr(opening, "open_runs", lambda names: [run(2.0), run(4.0)])
     with pytest.raises(InputError, match="a=2; a=4"):
         command.stability(["x"], False, "")
+
+
+def test_runs_that_cannot_differ_have_no_reproducible_component():
+    """Rows without axes: a solver gives one answer for all seeds, and that is no evidence on the data."""
+    from sigmapca_cli.cli.compare import one_setting
+
+    same = one_setting("", [run(seed=s, solver="newton") for s in range(6)])
+    assert same["tests"] == "nothing" and not any(row["reproducible"] for row in same["clusters"])
+    seeds = one_setting("", [run(seed=s) for s in range(6)])
+    assert seeds["tests"] == "the optimiser" and all(row["reproducible"] for row in seeds["clusters"])
+    parts = one_setting("", [run(part=f"{s}/6", solver="newton") for s in range(1, 7)])
+    assert parts["tests"] == "the data" and all(row["reproducible"] for row in parts["clusters"])
