@@ -46,16 +46,17 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
 
     k, Y = P.shape[1], np.ascontiguousarray(rows @ P)
     ordered = are_in_time(settings, rows, Y)
-    asked: dict[str, Any] = {
-        "start": start,
-        "tol": settings.tol,
-        "max_iter": settings.max_iter,
-        "threads": None,
-        "weights": rows.weights,
-    }
-    if ordered and k > 1 and (settings.ordered or are_long_enough((), len(Y))):
-        asked["spectra"] = spectra_of(Y)
-    answer = answered(Y, settings.tau, ordered, asked)
+    in_time = ordered and k > 1 and (settings.ordered or are_long_enough((), len(Y)))
+    answer = answered(
+        Y,
+        settings.tau,
+        ordered,
+        start=start,
+        spectra=spectra_of(Y) if in_time else None,
+        weights=rows.weights,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+    )
     found = answer.result
     pairs = answer.test.pairs() if k > 1 else []
     return Found(

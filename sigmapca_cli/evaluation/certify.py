@@ -37,8 +37,9 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
 
     The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
     a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
-    curvature of F (`fourth`), one with solver=independence by the errors of C (`independence`). Raise InputError if the
-    curvature of the loss is not known here, or if the run has a second rotation; the message names another command.
+    curvature of F (`fourth`), one with solver=independence by the errors of C (`independence`). Linear ICA has a
+    certificate with solver=independence only: its components are white, and the errors are those of the rotation alone.
+    Raise InputError if the curvature of the loss is not known here; the message names another command.
     """
     model = run.config.get("model", {})
     if problem := refusal(run, model):
@@ -46,9 +47,9 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     in_time = "bands" in run.evaluation  # spectra need every row of a stretch
     chosen = np.arange(min(source.n, rows)) if in_time else evenly_spaced(source.n, rows)
     index = own_of(chosen, source.n)
-    W = np.asarray(run.filters, dtype=np.float64)
+    W = np.asarray(run.encoder if run.rotation is not None else run.filters, dtype=np.float64)
     Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
-    cut = cut_by(source, Y)
+    cut = cut_by(source, Y) if run.rotation is None else None
     numbers = np.concatenate(gathered(index))
     order = row_order(source, Y, numbers)
     with shared(None):  # every rank has all of these rows
@@ -112,15 +113,15 @@ def is_linear(model: Any) -> bool:
 def refusal(run: Any, model: Any) -> str | None:
     """Return why there is no certificate for a run, or None if there is one."""
     name = model.get("name", "this model")
-    if run.rotation is not None or model.get("family") == "linear_ica":
-        return f"there is no certificate for linear ICA (a run with a second rotation): {ELSEWHERE}"
+    config, way = run.config, way_stored(run.config)
+    if (run.rotation is not None or model.get("family") == "linear_ica") and way is not Way.INDEPENDENCE:
+        return f"linear ICA has a certificate with solver=independence only: {ELSEWHERE}"
     if name in NO_AXES or model.get("objective") in NO_AXES:
         return (
             f"model={name} finds only a subspace: its axes are always arbitrary, so there is no certificate"
         )
     if is_linear(model):
         return None
-    config, way = run.config, way_stored(run.config)
     if way in (Way.MOMENTS, Way.INDEPENDENCE):
         return None
     if model.get("objective") != "main":

@@ -153,6 +153,20 @@ def test_distinct_variances_are_told_apart_each_from_each():
     assert (certify_variances(x).verdict[np.triu_indices(6, 1)] == IDENTIFIED).all()
 
 
+def test_linear_ica_is_judged_on_white_rows_by_its_shapes():
+    """Gaussian sources of different variance are told apart no more, and Laplace ones are."""
+
+    def judged(kind, name):
+        found, source = run_on(rows(kind, sigma=(3.0, 1.0)), {"tau": 1.0}, solver={"name": name})
+        found.rotation, found.encoder = np.eye(2), np.diag([1 / 3, 1.0])
+        return certify_run(found, source)
+
+    assert judged("laplace", "independence").identified.all()
+    assert not judged("gauss", "independence").identified.any()
+    with pytest.raises(InputError):
+        judged("laplace", "newton")
+
+
 @pytest.mark.parametrize("kind", ["two-valued, P = .25", "two-valued, kurtosis 0", "three-valued"])
 def test_newton_with_a_of_its_own_choice_identifies_no_wrong_filter(kind):
     """a=auto ends at mixtures of such sources, which its curvature holds."""

@@ -105,19 +105,18 @@ def independence_fit(
     Y = (Y / std_of(Y) if whiten else Y).astype(np.float64)
     order = order_in(source, P, Y)
     spectra = spectra_in(source, P, Y, order) if k > 1 else None
-    patches = source.patch_shape is not None and k > 1
-    R = first_rotation(P, start, seed)
-    if R is None and patches:
-        R, starts = maximise(Y, threads=threads).R, 1
-    settings: dict[str, Any] = {
-        "start": R,
-        "starts": starts if k > 1 else 1,
-        "tol": tol,
-        "max_iter": max_iter,
-        "threads": threads,
-        "spectra": spectra,
-    }
-    answer = answered(Y, CAUTIOUS if tau == "auto" and patches else tau, order.ordered, settings)
+    answer = answered(
+        Y,
+        tau,
+        order.ordered,
+        patches=source.patch_shape is not None,
+        start=first_rotation(P, start, seed),
+        starts=starts,
+        spectra=spectra,
+        tol=tol,
+        max_iter=max_iter,
+        threads=threads,
+    )
     result = answer.result
     pieces = pieces_of(source, np.array(own(source.n))) if source.n <= LARGEST_ROWS else ()
     held_spectra = spectra if source.n <= LARGEST_ROWS else None  # a part of the rows has other spectra
@@ -156,8 +155,29 @@ def spectra_in(source: Source, P: Array, Y: Array, order: RowOrder) -> Array | N
     return S * np.outer(scale, scale)  # linear ICA has rows of unit variance
 
 
-def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]) -> Answer:
-    """Return the answer at τ, a number or "auto", and the test of its components for dependence."""
+def answered(
+    Y: Array,
+    tau: float | str,
+    ordered: bool,
+    *,
+    patches: bool = False,
+    start: Array | None = None,
+    starts: int = STARTS,
+    threads: int | None = None,
+    **settings: Any,
+) -> Answer:
+    """Return the answer at τ, a number or "auto", and the test of its components for dependence.
+
+    patches: the rows are image patches, whose components are known to be dependent and which have several minima: they
+    start at the answer of solver=moments unless a start is given, and "auto" is 0.1. The others are as for `solve`.
+    """
+    if Y.shape[1] == 1:
+        starts = 1
+    elif patches:
+        tau = CAUTIOUS if tau == "auto" else tau
+        if start is None:
+            start, starts = maximise(Y, threads=threads).R, 1
+    settings = {**settings, "start": start, "starts": starts, "threads": threads}
     if isinstance(tau, str):
         chosen = solve_at_chosen_tau(Y, ordered=ordered, **settings)
         result = chosen.result
@@ -165,7 +185,7 @@ def answered(Y: Array, tau: float | str, ordered: bool, settings: dict[str, Any]
             return Answer(result, chosen.dependence)
     else:
         result = solve(Y, tau, **settings)
-    with on_threads(settings["threads"]):
+    with on_threads(threads):
         return Answer(result, dependence(Rows.of(Y, settings.get("weights")), result.R, ordered=ordered))
 
 
