@@ -38,7 +38,8 @@ def run_on(x, evaluation=None, attrs=None, **config):
         attrs=attrs or {},
         config={**base, **config},
     )
-    source = SimpleNamespace(n=len(x), project=lambda W, index: [x[index] @ W])
+    source = SimpleNamespace(n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index] @ W])
+    source.windows = source.timed = source.sample_rate = None
     return run, source
 
 
