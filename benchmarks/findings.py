@@ -35,8 +35,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "conventional uniform random": (
         "model=nlpca_conventional", *TANH3, *SMALL, *UNIFORM, "init=orthogonal",
     ),
-    "whitened uniform": ("model=nlpca_whitened", "a=0.8", *PLANTED, *UNIFORM),
-    "whitened laplace": ("model=nlpca_whitened", "a=3", *PLANTED),
+    "whitened uniform": ("model=nlpca_whitened", *PLANTED, *UNIFORM),
+    "whitened laplace": ("model=nlpca_whitened", *PLANTED),
     "lica main": ("model=lica", "model.second=main", *PLANTED),
     "lica printed": ("model=lica", "model.second=conventional", "a=3", *PLANTED),
     "lica paper uniform": ("model=lica", "recipe=paper", *PLANTED, *UNIFORM),

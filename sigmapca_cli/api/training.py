@@ -9,7 +9,7 @@ from typing import Any
 
 from sigmapca_cli.api.run import Run
 from sigmapca_cli.composition.compose import compose_job
-from sigmapca_cli.runner.progress import quiet
+from sigmapca_cli.runner.progress import quiet, say
 from sigmapca_cli.settings.conf_files import choices_of
 from sigmapca_cli.settings.quoting import override
 from sigmapca_cli.system.errors import InputError
@@ -90,16 +90,18 @@ def train(
         *overrides,
     ]
     job = compose_job(words)
-    if copy is not None:
-        if (job.cfg.data.name, job.cfg.data.path) != ("array", str(copy)):
-            raise InputError(
-                f"data={job.cfg.data.name}: rows are given already; leave data= and data.path= out"
-            )
-        keep(rows, copy)
+    if copy is not None and (job.cfg.data.name, job.cfg.data.path) != ("array", str(copy)):
+        raise InputError(f"data={job.cfg.data.name}: rows are given already; leave data= and data.path= out")
     from sigmapca_cli.runner.run import run
+    from sigmapca_cli.runner.unread import refuse_unread
 
+    ignored = refuse_unread(job)
+    if copy is not None:
+        keep(rows, copy)
     token = quiet.set(not verbose)
     try:
+        for line in ignored:
+            say(line)
         return Run.open(run(job, rows))
     finally:
         quiet.reset(token)

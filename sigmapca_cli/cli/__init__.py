@@ -32,6 +32,7 @@ def main() -> None:
     try:
         stoppable()
         refuse_no_folder()
+        refuse_empty_words(sys.argv)
         from sigmapca_cli.cli.app import app
         from sigmapca_cli.system.messages import show_warnings
 
@@ -68,7 +69,8 @@ def main() -> None:
         if debug:
             raise
         fail(
-            "out of memory: use fewer rows (data.n, data.images), a smaller batch_size or fewer components", 1
+            "out of memory: use fewer rows (such as data.part=1/4), a smaller batch_size or fewer components",
+            1,
         )
     except Exception as problem:
         # A fault of ours. It is still one line, with the way to the traceback that a report needs.
@@ -94,6 +96,18 @@ def refuse_no_folder() -> None:
         os.getcwd()
     except FileNotFoundError:
         raise InputError("the working folder has been deleted: change to another one") from None
+
+
+def refuse_empty_words(words: list[str]) -> None:
+    """Raise InputError for an option or argument without a word, as `-o "$NAME"` has where NAME is not set."""
+    from itertools import pairwise
+
+    from sigmapca_cli.system.errors import InputError
+
+    for before, word in pairwise(words):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            option = word.removesuffix("=") if word else before
+            raise InputError(f"{option}: followed by an empty word; give a name, or leave it out")
 
 
 def plain_surroundings() -> None:

@@ -32,7 +32,9 @@ def path(
     from sigmapca_cli.settings.checks import choice
 
     choice("--along", along, ("lam", "a"))
-    cfg = compose_job(overrides or []).cfg
+    job = compose_job(overrides or [])
+    refuse_fixed(job)
+    cfg = job.cfg
     if output:
         claim(targets(output, ("png", "pdf", "json")), reads=[cfg.data.path], force=force)
     made = halves_of(cfg.data)
@@ -79,6 +81,16 @@ def path(
         files = kept(facts, plot_path(along, knots, pca, limit, f"{name}, k = {k}"), output)
         if not as_json:
             print("\n".join(map(str, files)))
+
+
+def refuse_fixed(job: Any) -> None:
+    """Raise InputError for keys that a path sets itself, or has no use for."""
+    from sigmapca_cli.runner.unread import refuse_all_but
+    from sigmapca_cli.system.errors import InputError
+
+    if job.cfg.data.half != "all":
+        raise InputError(f"data.half={job.cfg.data.half}: the halves are made here; leave data.half out")
+    refuse_all_but(("k", "recipe", "experiment", "solver.clip"), job, "a path")
 
 
 SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)

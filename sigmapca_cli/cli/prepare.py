@@ -51,7 +51,11 @@ def prepare(holds: str, default: str, overrides: list[str], output: str | None, 
     if cfg is not None:
         show_configuration(words, folders_of(), cfg)
         return
-    data = compose_job(words).cfg.data
+    from sigmapca_cli.runner.unread import refuse_all_but
+
+    job = compose_job(words)
+    refuse_all_but(("recipe", "experiment"), job, "prepared data")
+    data = job.cfg.data
     if output:  # a file of the same options is used as it is, and no other is replaced
         claim(output, reads=[data.path], force=True)
     path = prepared(data, Path(output) if output else None, holds)

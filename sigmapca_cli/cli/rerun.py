@@ -48,10 +48,11 @@ def rerun(
     before = StoredRun.open(resolve(run))
     job = stored_job(before, changes or [])
     job = with_changes(job, as_before(before, given=values(changes or [])))
-    for line in replaced(before.config, before.attrs):
-        print(line)
     from sigmapca_cli.runner.run import run as train
+    from sigmapca_cli.runner.unread import said_of_stored
 
+    for line in (*replaced(before.config, before.attrs), *said_of_stored(job)):
+        print(line)
     after = StoredRun.open(train(job))
     # What `evaluate` added or computed again since is no part of what was trained.
     differing = [d for d in differences(before.path, after.path) if not d.startswith("evaluation/")]

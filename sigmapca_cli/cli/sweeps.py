@@ -15,6 +15,7 @@ from functools import partial, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sigmapca_cli.cli.samples import refuse_unread
 from sigmapca_cli.cli.searches import Search, best_lines, search_of, silence
 from sigmapca_cli.composition.compose import Folders, load
 from sigmapca_cli.composition.overrides import is_given, parsed, texts
@@ -68,6 +69,7 @@ def sweep_of(words: Sequence[str], folders: Folders) -> Sweep:
 
     register_launchers()
     given = parsed(words, ["detach", *folders.groups()], sweep=True)
+    refuse_unread(given, folders)
     config = load(texts(o for o in given if o.key_or_group != "detach"), folders, sweep=True)
     if config.run_dir:
         raise InputError("--run-dir names the folder of one run; a sweep has hydra.sweep.dir=…")

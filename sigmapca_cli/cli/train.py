@@ -45,15 +45,21 @@ def train(
 
     words = [given for given in overrides or [] if given != "hydra.mode=MULTIRUN"]
     multirun = multirun or len(words) < len(overrides or [])  # Hydra's other way to say -m
-    if resume:
+    options = {"run_dir": run_dir, "if_exists": if_exists, "strict": strict or None, "log_format": log_format}
+    words += [override(key, value) for key, value in options.items() if value is not None]
+    if resume is not None:
         if multirun or cfg or info:
             raise InputError("--resume continues one run; the same sweep command again resumes the sweep")
+        if config_name or config_dir or config_path:
+            raise InputError("--resume goes on with the configuration of its run; leave the others out")
         resume_run(resume, words)
         return
     if multirun + (cfg is not None) + (info is not None) > 1:
         raise InputError("-m, --cfg and --info exclude each other: give one of them")
-    options = {"run_dir": run_dir, "if_exists": if_exists, "strict": strict or None, "log_format": log_format}
-    words += [override(key, value) for key, value in options.items() if value]
+    if fail_fast and not multirun:
+        raise InputError("--fail-fast is for the jobs of a sweep (-m); leave it out")
+    if (resolve or package is not None) and cfg is None:
+        raise InputError(f"{'--resolve' if resolve else '--package'} is for --cfg; give --cfg job with it")
     folders = folders_of(config_name, config_dir, config_path)
     if cfg is not None:
         show_configuration(words, folders, cfg, resolve=resolve, package=package)
@@ -66,22 +72,37 @@ def train(
     else:
         from sigmapca_cli.composition.compose import compose_job
 
-        run_one(compose_job(words, folders))
+        job = compose_job(words, folders)
+        from sigmapca_cli.runner.unread import refuse_unread
+
+        for line in refuse_unread(job):
+            print(line, flush=True)
+        run_one(job)
+
+
+OF_THE_FOLDER = ("run_dir", "outputs", "if_exists")
+"""Keys that say where a new run goes, and whether there is one."""
 
 
 def resume_run(name: str, changes: list[str]) -> None:
     """Go on with a stored run, by the configuration that it stored."""
     from sigmapca_cli.composition.compose import stored_job
     from sigmapca_cli.composition.job import with_changes
+    from sigmapca_cli.composition.keys import typed
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
 
     folder = resolve(name)
-    job = with_changes(
-        stored_job(StoredRun.open(folder), changes), {"run_dir": str(folder), "if_exists": "resume"}
-    )
+    job = stored_job(StoredRun.open(folder), changes)
+    for key, word in typed(changes).items():
+        if key in OF_THE_FOLDER:
+            raise InputError(f"{word}: --resume goes on in the folder of the run; leave it out")
+    job = with_changes(job, {"run_dir": str(folder), "if_exists": "resume"})
     from sigmapca_cli.runner.run import run
+    from sigmapca_cli.runner.unread import said_of_stored
 
+    for line in said_of_stored(job):
+        print(line, flush=True)
     run(job)
 
 

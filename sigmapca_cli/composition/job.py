@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.composition.hydra_errors import in_one_line
+from sigmapca_cli.composition.keys import of_experiment
 from sigmapca_cli.settings.quoting import without_interpolation
-from sigmapca_cli.settings.schema import Config, refuse_unknown
+from sigmapca_cli.settings.schema import Config, refuse_unknown, scale
 from sigmapca_cli.settings.sealed import seal
 
 
@@ -19,13 +20,14 @@ class Job:
     """A configuration to run, which nothing changes afterwards: `with_changes` makes another job.
 
     cfg: what is done. plain: the same as plain data, which is stored and hashed. overrides: what led to it.
-    hydra_folder: the folder that a sweep gives this job.
+    hydra_folder: the folder that a sweep gives this job. experiment: the dotted keys that its experiment's file sets.
     """
 
     cfg: Config
     plain: dict[str, Any]
     overrides: list[str] = field(default_factory=list)
     hydra_folder: Path | None = None
+    experiment: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         seal(self.cfg)
@@ -62,8 +64,10 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
     except OmegaConfBaseException as problem:
         raise in_one_line(problem) or problem from None
     overrides: Any = []
-    folder = None
+    folder: Path | None = None
+    experiment: tuple[str, ...] = ()
     if hydra is not None:
+        experiment = of_experiment(hydra.runtime.choices.get("experiment"), folders_in(hydra))
         overrides = OmegaConf.to_container(hydra.overrides.task)  # as they were given: `a=${b}` stays
         if hydra.mode == RunMode.MULTIRUN:
             from sigmapca_cli.system.untrusted_files import refuse_link
@@ -72,7 +76,13 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
             refuse_link(folder)
     if plain.get("if_exists") == "auto":
         plain["if_exists"] = "resume" if folder else "new"
-    return job_from(plain, overrides, folder)
+    return replace(job_from(plain, overrides, folder), experiment=experiment)
+
+
+def folders_in(hydra: Any) -> list[Path]:
+    """Return the folders that Hydra composed a configuration from, in their order."""
+    sources = hydra.runtime.config_sources
+    return [Path(source.path) for source in sources if source.schema == "file"]
 
 
 def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> Job:
@@ -81,6 +91,7 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
     from omegaconf.errors import OmegaConfBaseException
 
     refuse_unknown(plain)
+    scale(plain.get("a", 1.0))  # before the nonlinearity, which has its value and would be named instead
     try:
         typed: Any = OmegaConf.merge(
             OmegaConf.structured(Config), OmegaConf.create(without_interpolation(dict(plain)))
@@ -103,7 +114,7 @@ def with_changes(job: Job, changes: Mapping[str, Any]) -> Job:
         for group in groups:
             node = node[group]
         node[name] = value
-    made = job_from(plain, job.overrides, job.hydra_folder)
+    made = replace(job_from(plain, job.overrides, job.hydra_folder), experiment=job.experiment)
     if job.cfg.data.path == job.plain["data"]["path"]:
         return made
     return moved(made, job.cfg.data.path)

@@ -284,3 +284,9 @@ ALGORITHMS: dict[str, Callable[[Any, Any], Solution]] = {
     "fastica": fastica,
     "picard": picard,
 }
+SETTINGS = {
+    "factor_analysis": ("max_iter", "tolerance", "varimax"),
+    "fastica": ("fun", "max_iter", "tolerance"),
+    "picard": ("max_iter", "tolerance"),
+}
+"""Settings of the model that an iteration reads; a closed form reads none of these."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.composition.job import Job
+from sigmapca_cli.composition.keys import dotted
 from sigmapca_cli.data.row_order import WORDS
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
-from sigmapca_cli.runner.plan import keys_read
+from sigmapca_cli.runner.plan import is_read
 from sigmapca_cli.runner.solved import refusal_of_newton
 from sigmapca_cli.settings.schema import Config, SolverConfig
 from sigmapca_cli.settings.ways import Way, way_of
@@ -129,12 +130,10 @@ def newton_seconds(n: int, p: int, k: int) -> float:
 
 def command(job: Job, way: Way, *changes: str) -> str:
     """Return the command of a job with other overrides, without those that the way does not read."""
-    read = keys_read(way)
     given = {change.partition("=")[0] for change in changes} | {"steps", "epochs", "max_steps"}
 
     def stays(word: str) -> bool:
         key = word.lstrip("+~").partition("=")[0].split("@")[0]
-        known = key in read or key.partition(".")[0] in read or key == "experiment" or key.startswith("hydra")
-        return known and key not in given
+        return key not in given and all(is_read(way, each) for each in dotted(key, None))
 
     return shlex.join(["sigmapca", "train", *filter(stays, job.overrides), *changes])

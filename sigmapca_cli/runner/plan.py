@@ -28,19 +28,13 @@ from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import available_threads, distributed_env, may_have_gpu, pick_threads
 from sigmapca_cli.training.protocols import TrainedMethod
 
-EVERY_WAY = (
-    *("data", "model", "k", "seed", "threads", "device", "recipe"),
-    *("outputs", "run_dir", "if_exists", "strict", "objective", "tracker", "tags", "note"),
-)
-"""Keys and groups that every way reads."""
+FIXED = ("ordering.name", "regularisers")
+"""What a way that solves at once looks at, to refuse all values but one."""
 SOLVER = (
-    "solver.name",
-    "solver.tol",
-    "solver.max_iterations",
-    "solver.starts",
-    "solver.clip",
-    "init",
-    "init_file",
+    *FIXED,
+    *("sigma.name", "nonlinearity.name", "nonlinearity.derivative"),
+    *("solver.name", "solver.tol", "solver.max_iterations", "solver.starts", "solver.clip", "solver.lam"),
+    *("init", "init_file"),
 )
 
 
@@ -48,25 +42,37 @@ SOLVER = (
 class Solver:
     """A way that solves at once, as one row of a table.
 
-    keys: keys and groups that it reads besides EVERY_WAY. refusal: why it cannot take a configuration, or None. solve:
-    from a configuration, whose k is a number, and a source to the solution and the facts about how it was found.
+    keys: keys and groups that it reads, of those that not every way does. refusal: why it cannot take a configuration,
+    or None. solve: from a configuration, whose k is a number, and a source to the solution and the facts about how it
+    was found. starts: the values of `init` that make a difference.
     """
 
     keys: tuple[str, ...]
     refusal: Callable[[Config], str | None]
     solve: Callable[[Config, Source], tuple[Solution, solved.Facts]]
+    starts: tuple[str, ...] = ()
 
 
 SOLVERS = {
-    Way.DIRECT: Solver((), solved.refusal_of_direct, solved.solve_direct),
+    Way.DIRECT: Solver(
+        (*FIXED, "model.fun", "model.max_iter", "model.tolerance", "model.varimax"),
+        solved.refusal_of_direct,
+        solved.solve_direct,
+    ),
     Way.NEWTON: Solver(
-        (*SOLVER, "a", "nonlinearity", "solver.polish", "solver.lam"),
+        (*SOLVER, "a", "nonlinearity", "solver.polish", "solver.tau"),
         solved.refusal_of_newton,
         solved.solve_newton,
+        ("pca", "file", "moments", "independence"),
     ),
-    Way.MOMENTS: Solver((*SOLVER, "solver.lam"), solved.refusal_without_a, solved.solve_moments),
+    Way.MOMENTS: Solver(
+        SOLVER, solved.refusal_without_a, solved.solve_moments, ("pca", "file", "orthogonal")
+    ),
     Way.INDEPENDENCE: Solver(
-        (*SOLVER, "solver.tau", "solver.lam"), solved.refusal_without_a, solved.solve_independence
+        (*SOLVER, "solver.tau"),
+        solved.refusal_without_a,
+        solved.solve_independence,
+        ("pca", "file", "orthogonal", "moments"),
     ),
 }
 """Every way but training by steps; to add a solver is to add its word to `ways.Way` and its row here."""
@@ -74,21 +80,21 @@ SOLVERS = {
 STEPS = (
     *("a", "nonlinearity", "sigma", "constraint", "ordering", "regularisers", "optimizer", "checkpoint"),
     *("epochs", "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype"),
-    *("precision", "log_every", "log_format", "keep", "rescale", "tol", "ending", "stop"),
-    *(
-        "solver.name",
-        "solver.lam",
-        "solver.tau",
-        "solver.starts",
-        "solver.clip",
-    ),  # of init=moments, independence
+    *("precision", "log_every", "keep", "rescale", "tol", "ending", "stop"),
+    # of init=moments and init=independence
+    *("solver.name", "solver.lam", "solver.tau", "solver.starts", "solver.clip"),
 )
-"""Keys and groups that training by steps reads besides EVERY_WAY."""
+"""Keys and groups that training by steps reads, of those that not every way does."""
 
 
-def keys_read(way: Way) -> tuple[str, ...]:
-    """Return the keys and groups of a configuration that a way reads."""
-    return (*EVERY_WAY, *(SOLVERS[way].keys if way in SOLVERS else STEPS))
+def is_read(way: Way, key: str) -> bool:
+    """Return whether a way reads a dotted key. A key that stands in no way's row is read by every way."""
+    rows = {**{solver: row.keys for solver, row in SOLVERS.items()}, Way.STEPS: STEPS}
+
+    def names(row: tuple[str, ...]) -> bool:
+        return key in row or key.split(".")[0] in row
+
+    return names(rows[way]) or not any(map(names, rows.values()))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,18 @@ def choices_of(group: str) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in (conf_folder() / group).glob("*.yaml")))
 
 
+@cache
+def keys_of_choices(group: str) -> dict[str, frozenset[str]]:
+    """Return, for each choice of a config group, the keys of the group that its file names."""
+    import yaml
+
+    found = {}
+    for name in choices_of(group):
+        whole = yaml.safe_load((conf_folder() / group / f"{name}.yaml").read_text("utf-8"))
+        found[name] = frozenset(whole.get(group, whole))  # a file may set keys of other groups besides
+    return found
+
+
 def all_groups() -> dict[str, list[str]]:
     """The groups, and launchers and sweepers: ours, Hydra's own, and those of the installed plugins."""
     own = {f.stem for f in (conf_folder() / "hydra" / "launcher").glob("*.yaml")}

@@ -145,7 +145,7 @@ class Config(Sealable):
     tags: Any = None  # words to find the run by: one, or a list
     note: str | None = None  # a remark on the run
     recipe: str = "default"
-    regularisers: Any = field(default_factory=dict)  # name: weight, or a list of names
+    regularisers: Any = None  # name: weight, or a list of names
     model: ModelConfig = field(default_factory=ModelConfig)
     nonlinearity: NonlinearityConfig = field(default_factory=NonlinearityConfig)
     sigma: SigmaConfig = field(default_factory=SigmaConfig)
@@ -191,8 +191,13 @@ class Config(Sealable):
             choice("objective", word, OBJECTIVES)
         for word in self.tracker:
             choice("tracker", word, (*TRACKERS, "none"))
+        if len(self.tracker) > 1 and "none" in self.tracker:
+            raise InputError(f"tracker=[{','.join(self.tracker)}]: none goes with no other; leave it out")
         self.tracker = [word for word in self.tracker if word != "none"]
         self.tags = tags_of(self.tags)
+        for name in ("outputs", "run_dir", "init_file"):
+            if getattr(self, name) == "":
+                raise InputError(f"{name}=: the name is empty; give one, or leave {name} out")
         if self.init == "file" and not self.init_file:
             raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
 
@@ -235,8 +240,9 @@ def components(value: Any) -> int | float | str:
         return value
     if isinstance(value, float) and 0 < value < 1:
         return value
+    given = value if isinstance(value, float) else as_text(value)  # 1.0 is not to be shown as 1
     raise InputError(
-        f"k={as_text(value)}: must be a whole number ≥ 1, a share of the variance such as 0.95, or one of "
+        f"k={given}: must be a whole number ≥ 1, a share of the variance such as 0.95, or one of "
         f"{', '.join(K_WORDS)}"
     )
 

@@ -1,6 +1,7 @@
 """Device and type of a run that torch computes."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ def pick_device(name: str) -> torch.device:
     """The device a run computes on; auto is CUDA where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):  # others lack float64, or hold no numbers at all
+        raise InputError(f"device={name}: choose one of auto, cpu, cuda, cuda:N")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
