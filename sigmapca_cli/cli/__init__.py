@@ -9,7 +9,7 @@ from typing import Any
 def main() -> None:
     """Run the command line; every error a user can act on becomes one line and an exit status."""
     from sigmapca_cli.cli.streams import escaped
-    from sigmapca_cli.system.errors import SigmapcaError
+    from sigmapca_cli.system.errors import SigmapcaError, Signalled
 
     # Closed by the caller (`>&-`): Python then has no stream at all, and every print would fail.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
@@ -43,7 +43,7 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.stdout.flush()  # here, where a closed pipe is no news
         sys.exit(status)
-    except SigmapcaError as problem:
+    except (SigmapcaError, Signalled) as problem:
         if debug:
             raise
         fail(str(problem), problem.exit_status)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.launchers.failures import SweepContext
-from sigmapca_cli.system.errors import SigmapcaError, Stopped
+from sigmapca_cli.system.errors import SigmapcaError, Signalled, Stopped
 
 
 class EndOfSweep(SystemExit):
@@ -43,7 +43,7 @@ def in_sweep(task: Callable[[Any], Any], cfg: Any, context: SweepContext | None 
         # The folder is another process's, which does this very job: no note is written into it.
         context.announce(number, str(problem))
         return None
-    except Stopped as problem:
+    except (Stopped, Signalled) as problem:
         context.announce(number, str(problem))
         # Not an Exception: Hydra would go on with the next job, which the sender of the signal did not mean.
         raise EndOfSweep(problem.exit_status) from None

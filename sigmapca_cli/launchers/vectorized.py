@@ -106,13 +106,13 @@ class VectorizedLauncher(Launcher):
         """Train one group, then announce and note the failures in it."""
         from sigmapca_cli.runner.grouped import train_together
         from sigmapca_cli.storage.lock import InUse
-        from sigmapca_cli.system.errors import Stopped
+        from sigmapca_cli.system.errors import Signalled, Stopped
 
         context = context_of(self.task)
         try:
             source = self.source_of(members[0][1])
             ended = train_together([job for _, job, _ in members], source, guard)
-        except Stopped as problem:
+        except (Stopped, Signalled) as problem:
             raise SystemExit(problem.exit_status) from None
         except SigmapcaError as problem:
             for _, job, folder in members:
@@ -129,11 +129,11 @@ class VectorizedLauncher(Launcher):
     def measure(self, job: Any, folder: Path) -> None:
         """Measure what a search is led by, where the run has not stored it; a failure is announced and noted."""
         from sigmapca_cli.runner.objective import measure
-        from sigmapca_cli.system.errors import Stopped
+        from sigmapca_cli.system.errors import Signalled, Stopped
 
         try:
             measure(job, folder)
-        except Stopped as problem:
+        except (Stopped, Signalled) as problem:
             raise SystemExit(problem.exit_status) from None
         except SigmapcaError as problem:
             context_of(self.task).failed(folder.name, folder, problem, job.overrides)

@@ -14,7 +14,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.runner.plan import Plan
 from sigmapca_cli.storage.sidecars import LogFile
 from sigmapca_cli.storage.write import RunWriter
-from sigmapca_cli.system.errors import SigmapcaError
+from sigmapca_cli.system.errors import SigmapcaError, Signalled
 
 log = logging.getLogger("sigmapca")
 
@@ -45,7 +45,7 @@ def train_log(folder: Path) -> Iterator[None]:
         yield
     except BaseException as problem:
         # To the file only: the caller that catches the error tells the user.
-        expected = isinstance(problem, SigmapcaError | SystemExit | KeyboardInterrupt)
+        expected = isinstance(problem, SigmapcaError | SystemExit | KeyboardInterrupt | Signalled)
         trace = None if expected else sys.exc_info()
         text = f"{type(problem).__name__}: {problem}"
         handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, text, (), trace))

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import torch.distributed as dist
 from torch import Tensor
 
-from sigmapca_cli.system.errors import InputError, SigmapcaError, Stopped
+from sigmapca_cli.system.errors import InputError, SigmapcaError, Signalled, Stopped
 from sigmapca_cli.system.processes import WorkerInfo
 from sigmapca_cli.system.signals import RESUMABLE
 
@@ -106,7 +106,7 @@ class Ranks:
         made, problem = None, None
         try:
             made = make()
-        except SigmapcaError as error:
+        except (SigmapcaError, Signalled) as error:
             problem = error
         words = self.all_gather(None if problem is None else (str(problem), problem.exit_status))
         for rank, word in enumerate(words):

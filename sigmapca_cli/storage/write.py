@@ -23,7 +23,7 @@ from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.sidecars import append
 from sigmapca_cli.storage.summary import summary_text
 from sigmapca_cli.system.atomic import remove_asides, replace_file, write_failed
-from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError, Signalled, Stopped
 
 Listener = Callable[[Sequence[tuple[int, Mapping[str, float]]]], None]
 FLUSH_SECONDS = 1.0
@@ -258,7 +258,7 @@ class RunWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is None or self.attrs["status"] != fmt.RUNNING:
             return
-        stopped = issubclass(kind, KeyboardInterrupt | SystemExit | Stopped)
+        stopped = issubclass(kind, KeyboardInterrupt | SystemExit | Stopped | Signalled)
         # The disk may be the reason we are here, or another owner: let the first error show.
         with contextlib.suppress(RunFailed, InUse):
             self.finish(

@@ -27,3 +27,11 @@ class Stopped(SigmapcaError):
     def __init__(self, message: str, exit_status: int = 75) -> None:
         super().__init__(message)
         self.exit_status = exit_status
+
+
+class Signalled(BaseException):
+    """A scheduler's signal where no step is guarded. It is no Exception: no reader takes it for damage of its file."""
+
+    def __init__(self, message: str, exit_status: int = 75) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status

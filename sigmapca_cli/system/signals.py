@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from sigmapca_cli.system.errors import Stopped
+from sigmapca_cli.system.errors import Signalled, Stopped
 
 RESUMABLE = 75
 EXIT_STATUS = {
@@ -29,7 +29,7 @@ EXIT_STATUS = {
 
 
 # What a command's signals have raised: a library that is being imported may make another error of one, or none.
-_raised: list[Stopped] = []
+_raised: list[Signalled] = []
 
 
 def stop_now(number: int, frame: FrameType | None) -> None:
@@ -39,11 +39,11 @@ def stop_now(number: int, frame: FrameType | None) -> None:
         if Guard.ever_open
         else "before the end: no file is left half-written, and the same command again does it"
     )
-    _raised.append(Stopped(f"{signal.Signals(number).name} {when}"))
+    _raised.append(Signalled(f"{signal.Signals(number).name} {when}"))
     raise _raised[-1]
 
 
-def stopped_before() -> Stopped | None:
+def stopped_before() -> Signalled | None:
     """Return what a command's first signal outside the steps has raised, None where none came: no run begins then."""
     return _raised[0] if _raised else None
 
@@ -60,7 +60,8 @@ class Guard:
     """While this context is open, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run in an orderly way.
 
     Inside `deferring()` the first signal is only stored, in `received`, and a second SIGINT ends the process at once.
-    Elsewhere the handler that was installed before is called, or `Stopped` is raised if there was none.
+    Elsewhere the handler that was installed before is called, or `Signalled` is raised if there was none; it leaves the
+    context as `Stopped`.
     """
 
     ever_open = False  # whether this process has begun a run
@@ -83,10 +84,12 @@ class Guard:
                     self.before[number] = signal.signal(number, self.handle)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self.before = {}
+        if isinstance(error, Signalled):
+            raise Stopped(str(error), error.exit_status) from None
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
@@ -102,7 +105,7 @@ class Guard:
         return self.received
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: store it, pass it to the handler before, or raise Stopped."""
+        """Handle a signal: store it, pass it to the handler before, or raise Signalled."""
         if self.defers:
             again = self.received == signal.SIGINT and number == signal.SIGINT
             if again and time.monotonic() - self.since >= self.again_after:
@@ -116,7 +119,7 @@ class Guard:
         if callable(handler) and handler is not stop_now:
             handler(number, frame)
         else:
-            problem = Stopped(
+            problem = Signalled(
                 f"{self.name} outside the training steps; the same command with --if-exists resume goes on",
                 exit_status=self.exit_status,
             )

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forked import end_of, spawn
+from fuzz_corpus import seeds
 from mechanisms import every
+from shell import run_command
 
 from sigmapca_cli.storage.checkpoint import load
 from sigmapca_cli.storage.lock import is_owned
@@ -135,3 +137,34 @@ def test_two_ctrl_c_at_once_leave_one_line(tmp_path, children):
     child.send_signal(signal.SIGINT)
     said = child.communicate(timeout=60)[1].splitlines()
     assert child.returncode == 130 and len(said) == 1 and said[0].startswith("sigmapca: "), said
+
+
+SENDS = """
+import os, signal, sys
+
+def look(frame, event, argument):
+    if frame.f_code.co_filename.replace(os.sep, "/").endswith({file!r}):
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+sys.setprofile(look)
+"""
+READERS = {
+    "x.tiff": ("tiff", "PIL/TiffImagePlugin.py", "data=images"),
+    "x.wav": ("wav", "scipy/io/wavfile.py", "data=signals"),
+    "data_batch_1": ("cifar_python", "readers/unpickle.py", "data=cifar10"),
+    "cifar-10-python.tar.gz": ("cifar_archive", "tarfile.py", "data=cifar10"),
+    "x.h5": ("h5", "readers/hdf5.py", "data=array"),
+}
+
+
+@pytest.mark.parametrize("command", ["data", "train"])
+@pytest.mark.parametrize("name", every(READERS, ["x.tiff"]))
+def test_a_signal_while_a_file_is_read_is_no_damage_of_the_file(tmp_path, name, command):
+    kind, library, data = READERS[name]
+    (tmp_path / name).write_bytes(seeds(kind)[0])
+    words = [name] if command == "data" else [data, f"data.path={name}", "k=1"]
+    ended = run_command((command, *words), tmp_path, {}, before=SENDS.format(file=library))
+    assert ended.returncode == 75, (ended.stdout, ended.stderr)
+    assert ended.stderr.startswith("sigmapca: SIGTERM ") and len(ended.stderr.splitlines()) == 1
+    assert "damaged" not in ended.stdout
