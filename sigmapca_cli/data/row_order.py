@@ -183,14 +183,14 @@ def window_test(Y: Array, edges: NDArray[np.int64], length: int) -> float:
 
 def _probability(moved: Array, length: int) -> float:
     """Return the least probability over columns of the sums Σ r_t r_{t+1} of windows, (windows, columns)."""
-    from scipy import stats
+    from scipy.special import bdtr, ndtr
 
     count = len(moved)
     if length == SHORT:
         score = np.abs(((moved - SHORT_MEAN) / SHORT_DEVIATION).mean(axis=0)) * np.sqrt(count)
-        return float(2 * stats.norm.sf(score.max()))
+        return float(2 * ndtr(-score.max()))
     above = (moved > LONG_MEDIAN).sum(axis=0)
-    return float(min(stats.binomtest(int(one), count).pvalue for one in above))
+    return float(np.minimum(2 * bdtr(np.minimum(above, count - above), count, 0.5), 1.0).min())
 
 
 def _rows_sorted(values: Array) -> NDArray[np.bool_]:
@@ -202,12 +202,18 @@ def _rows_sorted(values: Array) -> NDArray[np.bool_]:
     return np.asarray(np.abs(correlation) > SORTED)
 
 
+def _ranks(values: Array) -> Array:
+    """Return the ranks of values (n,), equal values with the mean of theirs; scipy.stats takes seconds to import."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
 def neighbours_alike(Y: Array) -> bool:
     """Return whether neighbours are correlated over all rows, by ranks."""
-    from scipy import stats
+    from scipy.special import ndtri
 
-    ranks = stats.rankdata(Y, axis=0)
+    ranks = np.column_stack([_ranks(column) for column in Y.T])
     ranks -= ranks.mean(0)
     spread = np.maximum(np.square(ranks).mean(0), 1e-300)
     lagged = (ranks[1:] * ranks[:-1]).mean(0) / spread
-    return bool(np.abs(lagged).max() * np.sqrt(len(Y)) > stats.norm.isf(LEVEL / (2 * Y.shape[1])))
+    return bool(np.abs(lagged).max() * np.sqrt(len(Y)) > -ndtri(LEVEL / (2 * Y.shape[1])))

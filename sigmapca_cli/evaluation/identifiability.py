@@ -211,11 +211,11 @@ def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
 
     `freedom`: degrees of freedom of the standard errors; fitted: whether the axes were fitted on the same rows.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     each = level / max(k * (k - 1) // 2, 1)
     if not fitted:
-        return float(t.isf(each, freedom))
+        return -float(stdtrit(freedom, each))
     # The larger of two Rayleigh variables, one for each leading harmonic, over an independent estimate of their scale.
     return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
 

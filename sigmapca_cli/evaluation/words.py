@@ -151,7 +151,7 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
 
 def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     """Return whether the variances of a group are equal within their error, and words for it."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     sigma = certificate.sigma[group]
     free = [
@@ -168,7 +168,7 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
             False,
             f"have variances that differ, but between neighbours not clearly on these rows ({spread})",
         )
-    equal = bool(max(free) <= norm.isf(certificate.level / 2))
+    equal = bool(max(free) <= -ndtri(certificate.level / 2))
     words = "equal variance" if equal else "variances that differ, but not clearly on these rows"
     return equal, f"have {words} ({spread})"
 

@@ -24,12 +24,12 @@ from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.fields import fields_of
 from sigmapca_cli.training.local import LocalField, frame
 
-FEWEST, MOST = 15, 100
+FEWEST, MOST = 6, 100
 """Number of steps at most: MOST, and fewer, down to FEWEST, where rows are many."""
 SHARE = 0.3
 """Multiplications for the Jacobian of one step, as a share of those that a verdict takes."""
-WORK = 2e11
-"""Multiplications that all steps may take, a minute at most, as long as more than FEWEST steps are made."""
+WORK = 3e10
+"""Multiplications that all steps may take, some seconds, as long as more than FEWEST steps are made."""
 ENOUGH = 0.1
 """Length of a Newton step, as a share of `tol`, at which a run has come to rest."""
 TRUST, LEAST_TRUST = 0.3, 0.02

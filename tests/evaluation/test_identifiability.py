@@ -230,7 +230,10 @@ def test_a_nonlinearity_without_a_score_is_refused():
 def test_the_certificate_of_a_run_uses_its_filters_and_settings():
     g = np.random.default_rng(0)
     x = g.laplace(size=(3000, 3)) @ np.diag([3.0, 2.0, 2.0])
-    source = SimpleNamespace(n=len(x), project=lambda W, index: [x[index].astype(np.float32) @ W])
+    source = SimpleNamespace(
+        n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index].astype(np.float32) @ W]
+    )
+    source.windows = source.timed = source.sample_rate = None
     run = SimpleNamespace(
         filters=np.eye(3),
         rotation=None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special  # scipy.stats takes seconds to import
 
 from sigmapca_cli.solvers.independence.contrast import bell
 from sigmapca_cli.solvers.independence.rows import Part, Rows
@@ -88,11 +88,11 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
         first, second, count = _by_group(rows, products, M)
         error = np.sqrt(second * count / max(count - 1, 1))
         statistic = np.abs(first) / np.where(error > 0, error, np.inf)
-        tail = 2 * stats.t.sf(statistic, max(count - 1, 1))
+        tail = 2 * special.stdtr(max(count - 1, 1), -statistic)
     else:
         (first,) = rows.means(products, M)
         statistic = np.abs(first) * np.sqrt(rows.effective - 1)
-        tail = 2 * stats.norm.sf(statistic)
+        tail = 2 * special.ndtr(-statistic)
     k = rows.k
     largest = [_over_functions(value, k) for value in (statistic, np.abs(first), -tail)]
     pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
