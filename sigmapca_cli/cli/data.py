@@ -50,8 +50,8 @@ def data(
     """Describe it."""
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
+    from sigmapca_cli.cli.halves import halves
     from sigmapca_cli.cli.outputs import claim
-    from sigmapca_cli.cli.support import support
     from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.data.describe.describe import describe, silence_warnings
     from sigmapca_cli.figures.save import targets
@@ -65,7 +65,7 @@ def data(
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
     if not components:
-        facts |= support(facts, suggestion)
+        facts |= halves(facts, suggestion)
     if as_json:
         print_json(facts)
     elif components:

@@ -13,7 +13,8 @@ WHY_DIFFERENT = (
 # Said elsewhere on the page, or for programs only.
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
-    "size_float32_bytes", "advice", "support", "labels", "rising", "components_then", "a",
+    "size_float32_bytes", "advice", "halves", "labels", "rising", "components_then", "codes", "task", "k", "why_k",
+    "other", "other_when",
 )  # fmt: skip
 
 
@@ -23,7 +24,8 @@ def page(facts: dict[str, Any]) -> list[str]:
     named = any(not column["name"].startswith("feature ") for column in columns)
     listed = bool(columns) and (named or len(columns) <= FEW)
     in_columns = ("mean", "scale", "kurtosis_features") if listed else ()
-    lines = [
+    lines = [line("task", facts["advice"])]
+    lines += [
         line(name, value_text(value)[:16] if name == "hash" else value_text(value))
         for name, value in facts.items()
         if name not in (*UNLISTED, *in_columns) and value is not None
@@ -35,6 +37,8 @@ def page(facts: dict[str, Any]) -> list[str]:
         lines += ["", *column_lines(columns)]
     if facts.get("command"):
         lines += ["", "next:", f"  {facts['command']}"]
+    if facts.get("other"):
+        lines += [f"or, {facts['other_when']}:", f"  {facts['other']}"]
     return lines
 
 
@@ -55,14 +59,18 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.get("scales"):
         yield "scales", facts["scales"]
     if few := facts.get("labels", [])[:4]:
-        text = "only a few whole numbers: a class or label is left out by"
+        text = "only a few whole numbers, as of a class or label: left out below by"
         yield "labels?", f"{', '.join(few)}: {text} {override('drop', few)}"
     if rising := facts.get("rising", [])[:4]:
-        text = "rises from row to row: what counts or dates the rows is left out by"
+        text = "rises from row to row, as what counts or dates the rows: left out below by"
         yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
-    yield "advice", facts["advice"]
-    if facts.get("support"):
-        yield "which a, or λ", facts["support"]
+    if codes := facts.get("codes"):
+        words = ", ".join(f"{code:g}" for code in codes)
+        yield "codes?", f"{words}: far from all other values of several columns: read below as missing"
+    if facts.get("why_k"):
+        yield "k", facts["why_k"] if facts["k"] is None else f"{facts['k']}: {facts['why_k']}"
+    if facts.get("halves"):
+        yield "halves", facts["halves"]
 
 
 def line(name: str, text: str) -> str:
@@ -80,7 +88,7 @@ def missing_text(facts: dict[str, Any]) -> str:
 def rules(found: dict[str, Any]) -> str:
     """How many components by each rule."""
     shares = [f"{found[share]} for {share}" for share in ("90 %", "95 %", "99 %") if share in found]
-    named = {"mdl": "MDL", "mle": "MLE", "broken_stick": "broken stick"}
+    named = {"mdl": "MDL", "parallel": "parallel analysis", "mle": "MLE", "broken_stick": "broken stick"}
     parts = [f"{', '.join(shares)} of the variance"] if shares else []
     parts += [f"{', '.join(f'{name} {found[rule]}' for rule, name in named.items() if rule in found)}"]
     return "; ".join(part for part in parts if part) or "more than are computed"
@@ -129,7 +137,12 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
     lines = table(["component", "eigenvalue", "share", "so far"], rows).splitlines()
     if len(values) > MOST_EIGENVALUES:
         lines.append(f"… and {len(values) - MOST_EIGENVALUES} more")
-    words = {"mdl": "least description length", "mle": "Minka's evidence", "broken_stick": "broken stick"}
+    words = {
+        "mdl": "least description length",
+        "parallel": "parallel analysis: above the eigenvalues of columns permuted by themselves",
+        "mle": "Minka's evidence",
+        "broken_stick": "broken stick",
+    }
     if "total" in found:
         lines.append("the further ones of these data are not computed")
     lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %") if s in found)]

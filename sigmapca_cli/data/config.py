@@ -77,6 +77,7 @@ def usual_standardise(name: str) -> str | None:
 # Fields that some older stored configurations lack, with the value that keeps the old behaviour; `recognise` has none.
 YOUNGER_DATA: dict[str, Any] = {
     "rows": None,
+    "missing_codes": None,
     "columns": None,
     "drop": None,
     "decimal": "auto",
@@ -171,6 +172,7 @@ class DataConfig(Sealable):
         "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
     )
     subject: Any = None  # column that says whose row it is: a subject's rows stay together
+    missing_codes: Any = None  # values that stand for missing ones, such as 99 and -9
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip
     # Whether to interpret what a file says about its content: index columns, headers of numbers, fill values,
     # orientation and pages of pictures. False: take every value as stored.
@@ -183,6 +185,7 @@ class DataConfig(Sealable):
         self.columns, self.drop, self.rows = (
             name_list(key, getattr(self, key)) for key in ("columns", "drop", "rows")
         )
+        self.missing_codes = _codes(self.missing_codes)
         for field, allowed in CHOICES.items():
             if field == "standardise" and self.standardise is None:
                 continue
@@ -242,6 +245,16 @@ def name_list(key: str, value: Any) -> list[str | int] | None:
     if not columns or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in columns):
         raise InputError(f"data.{key}={value}: give names, as in data.{key}=[height,weight]")
     return columns
+
+
+def _codes(value: Any) -> list[float] | None:
+    """Return codes of missing values as numbers; raise InputError for anything else."""
+    if value is None:
+        return None
+    given = value if isinstance(value, list | tuple) else [value]
+    if not given or not all(isinstance(code, int | float) and not isinstance(code, bool) for code in given):
+        raise InputError(f"data.missing_codes={value}: give numbers, as in data.missing_codes=[99,-9]")
+    return [float(code) for code in given]
 
 
 def _path(kind: str, given: Any) -> Any:

@@ -16,6 +16,8 @@ DEFAULT = 32
 WORDS = ("auto", "all", "mdl", "mle")
 
 
+LEAST_RANK = 6
+"""Of fewer directions, a single large one would look like a component above noise."""
 MOST_SEARCHED = 1024
 """Largest number of leading components that are computed to find how many a word or a share means."""
 
@@ -143,6 +145,46 @@ def _evidence(values: Array, k: int, n: int) -> float:
     # Equal eigenvalues would make the approximation infinite.
     curvature = float(np.log(np.maximum(gaps, 1e-300)).sum()) + len(i) * log(n)
     return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
+
+
+def by_parallel_analysis(x: Array, repeats: int = 5) -> int:
+    """Return the number of leading components of rows x (n, p) above those of unrelated columns, at least 1.
+
+    Each column is permuted by itself, which keeps its distribution and takes every relation away; a component counts if
+    its eigenvalue, and those before it, are above the mean of the permuted ones. Source: Horn (1965).
+    """
+    rng = np.random.default_rng(0)
+
+    def values_of(rows: Array) -> Array:
+        centred = rows - rows.mean(axis=0)
+        gram = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
+        return np.linalg.eigvalsh(gram)[::-1]
+
+    values = values_of(x)
+    chance = np.mean([values_of(rng.permuted(x, axis=0)) for _ in range(repeats)], axis=0)
+    above = values > chance
+    return max(1, len(values) if above.all() else int(above.argmin()))
+
+
+def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
+    """Return a number of components and the reason, from `choices_of_k` of whole eigenvalues, for n rows.
+
+    The least description length (MDL), where it is below half the rank and at a gap; else a share of the variance, at
+    the next gap; never all components where there is a gap, because chance would choose among directions of noise.
+    """
+    values = np.asarray(found["eigenvalues"])
+    logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
+    gaps = logs[:-1] - logs[1:]
+    chance = 4 / np.sqrt(n)
+    mdl = int(found["mdl"])
+    if rank >= LEAST_RANK and mdl < rank / 2 and gaps[mdl - 1] > chance:
+        return mdl, f"least description length (MDL), at a gap of the eigenvalues; the rank is {rank}"
+    k = at_a_gap(values, found["95 %"], n)
+    if k < rank:
+        return k, "95 % of the variance, at the next gap of the eigenvalues"
+    if rank >= LEAST_RANK and gaps.max() > 2 * chance:
+        return int(gaps.argmax()) + 1, "the largest gap of the eigenvalues"
+    return k, "all directions: no gap of the eigenvalues is larger than by chance"
 
 
 def by_broken_stick(values: Array) -> int:

@@ -26,7 +26,8 @@ from sigmapca_cli.system.row_shards import shared
 
 # Settings of how a file is read, without those that select or change rows.
 TABLES = (
-    "key", "dataset", "transpose", "rows", "header", "columns", "drop", "decimal", "delimiter", "encoding", "recognise",
+    "key", "dataset", "transpose", "rows", "header", "columns", "drop", "decimal", "delimiter", "encoding",
+    "missing_codes", "recognise",
 )  # fmt: skip
 PICTURES = ("patch", "stride", "padding", "grey", "max_pixels", "recognise")
 

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.accumulate import Array
+from sigmapca_cli.data.readers.table import override
 from sigmapca_cli.system.row_shards import gathered, own
 
 HALF = 0.5
 MOST_COMPONENTS = 32
 MOST_ROWS = 8
 LEAST_ROWS = 50
+LEAST_FEATURES = 4
 WORK = 4e9  # multiplications: about a second
 LEAST_SHARE = 1e-3  # of the total variance: a smaller component is not worth a warning
 FEW = 1000  # at most one row of so many is an outlier
@@ -102,7 +104,10 @@ def in_words(owned: list[Owned], row_words: Callable[[int], str]) -> str:
 
 
 def scales_in_words(source: Any) -> str | None:
-    """Return a sentence if the std of features that are not standardised differ by a factor above 100, else None."""
+    """Return a sentence if the units of features that are not standardised decide the first components, else None.
+
+    Standard deviations differ by a factor above 100, or one of four features or more has most of the variance.
+    """
     if source.patch_shape is not None or source.whitening is not None or source.p < 2:
         return None
     if source.p > 4096 or np.ptp(source.scale) > 0:
@@ -112,9 +117,16 @@ def scales_in_words(source: Any) -> str | None:
     if len(varying) < 2:
         return None
     small, large = varying[std[varying].argmin()], varying[std[varying].argmax()]
-    if std[large] <= 100 * std[small]:
-        return None
     names = source.names or [f"feature {i}" for i in range(source.p)]
+    share = std[large] ** 2 / (std**2).sum()
+    if std[large] <= 100 * std[small]:
+        if share <= HALF or len(varying) < LEAST_FEATURES:
+            return None
+        left_out = override("drop", [names[large] if source.names else int(large)])
+        return (
+            f"{names[large]} has {100 * share:.0f} % of the total variance, so it decides the first component: "
+            f"data.standardise=feature gives every feature the same weight, {left_out} leaves it out"
+        )
     return (
         f"the standard deviation of {names[large]} is {std[large] / std[small]:.0f} times that of {names[small]}, so "
         "the first components depend on the units: data.standardise=feature gives every feature the same weight"

@@ -9,7 +9,7 @@ from typing import Any
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig, name_list
 from sigmapca_cli.data.describe.recognise import options_for
-from sigmapca_cli.data.describe.suggestion import Suggestion, remedies, suggestion
+from sigmapca_cli.data.describe.suggestion import Suggestion, cleaning, suggestion, weighing
 from sigmapca_cli.data.describe.summary import summary
 from sigmapca_cli.data.readers.column_files import ListColumns
 from sigmapca_cli.data.readers.table import WordColumns
@@ -28,20 +28,42 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     cfg = DataConfig(path=str(path), **options)
     source, left_out = lenient(cfg)
     facts = summary(source)
-    if source_columns := name_list("columns", cfg.columns):
-        options["columns"] = source_columns
+    options |= {"columns": name_list("columns", cfg.columns)} if cfg.columns is not None else {}
+    task = facts.get("task")
+    if task is not None and task.name == "transpose" and not options.get("transpose"):
+        turned, found = describe(path, **{**options, "transpose": True, "drop": None})
+        return {**turned, "advice": f"{task.text}; then {turned['advice']}"}, found
     if left_out:
         facts["left_out"] = left_out
-        options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out]
-    options |= remedies(facts)
-    better = facts
-    if options.get("clip") or (options["name"] == "array" and facts.get("scales")):
-        with silence_warnings():  # the same warnings were logged above
-            better = summary(lenient(DataConfig(path=str(path), **options))[0])
-        facts["components_then"] = better.get("components")
+    options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out] or None
+    better = treated(facts, str(path), options)
     found = suggestion(facts, better, str(path), options)
     facts["command"] = None if found is None else found.text
+    facts["advice"] = (
+        "every feature is constant: there is nothing to learn" if found is None else found.task.text
+    )
+    if found is not None:
+        facts |= {"task": found.task.name, "k": found.k, "why_k": found.why, "other": found.other}
+        facts["other_when"] = None if found.task.other is None else found.task.other[1]
     return facts, found
+
+
+def treated(facts: dict[str, Any], path: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Add to the options what treats the data, and return the facts about the data as these options read them.
+
+    First what is no data, then scales and outliers of what remains.
+    """
+    better = facts
+    for treatment in (cleaning, weighing):
+        found = treatment(better, options)
+        if not found and (better is not facts or not facts.get("left_out")):
+            continue
+        options |= found
+        with silence_warnings():  # the same warnings were logged above
+            better = summary(lenient(DataConfig(path=path, **options))[0])
+    if better is not facts and "components" in better:
+        facts["components_then"] = better["components"]
+    return better
 
 
 @contextmanager

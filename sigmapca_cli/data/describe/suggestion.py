@@ -1,14 +1,13 @@
-"""The command that trains on data that were described: how they are read and repaired, how many components, which a."""
+"""The command that trains on data that were described: how they are read and repaired, how many components, by what."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sigmapca_cli.data.config import usual_standardise
-from sigmapca_cli.data.n_components import at_a_gap
+from sigmapca_cli.data.describe.task import Task
+from sigmapca_cli.data.n_components import advised
 from sigmapca_cli.settings.quoting import override
 
 
@@ -17,37 +16,36 @@ class Suggestion:
     """A command to train on a file.
 
     data: overrides that name the file and how it is read. k: number of components; None: the model's own, for patches.
-    a: None for linear PCA.
+    why: the reason of this k. task: what the data ask for, and the method.
     """
 
     data: tuple[str, ...]
     k: int | str | None
-    a: float | str | None
+    why: str
+    task: Task
 
     @property
     def text(self) -> str:
         """The command as one line for the shell."""
-        words = ["sigmapca", "train", *self.problem]
-        if self.k is None:
-            return shlex.join([*words, f"a={self.a}"])
-        return shlex.join(
-            [*words, *(["model=pca_svd"] if self.a is None else [f"a={self.a}", "solver=newton"])]
-        )
+        return shlex.join(["sigmapca", "train", *self.problem, *self.task.words])
+
+    @property
+    def other(self) -> str | None:
+        """The command of the second method, if there is one."""
+        if self.task.other is None:
+            return None
+        return shlex.join(["sigmapca", "train", *self.problem, *self.task.other[0]])
 
     @property
     def problem(self) -> tuple[str, ...]:
         """The overrides of the data and of k."""
         return self.data if self.k is None else (*self.data, f"k={self.k}")
 
-    def with_a(self, a: float) -> "Suggestion":
-        """Return the same command with another a."""
-        return replace(self, a=f"{a:g}")
-
 
 def suggestion(
     facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]
 ) -> Suggestion | None:
-    """Return the command that trains on these data with `options`; k and a are from `better`, the repaired data.
+    """Return the command that trains on these data with `options`; k and the task are from `better`, the repaired data.
 
     None where there is nothing to learn.
     """
@@ -60,22 +58,42 @@ def suggestion(
             value = value[0] if isinstance(value, list) and len(value) == 1 else value
             words.append(override(f"data.{key}", value))
     if facts.get("patch_shape") is not None:
-        return Suggestion(tuple(words), None, 4 if better["a"] in (None, "auto") else better["a"])
-    k = better.get("rank", "auto")
-    if "95 %" in better["components"] and "rank" in better and facts.get("sample_rate") is None:
-        # k must not cut through directions of equal variance: chance would choose among them.
-        eigenvalues = np.array(better["components"]["eigenvalues"])
-        k = at_a_gap(eigenvalues, better["components"]["95 %"], facts["samples"])
-    return Suggestion(tuple(words), k, better["a"])
+        return Suggestion(tuple(words), None, "32, or the rank if it is smaller", better["task"])
+    k, why = number_of_components(better)
+    return Suggestion(tuple(words), k, why, better["task"])
 
 
-def remedies(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the data group that treat missing values, different scales and outliers."""
-    options: dict[str, Any] = {}
-    if facts.get("missing_values"):
-        options["missing"] = "drop" if facts["missing_rows"] < 0.05 * facts["samples"] else "mean"
-    if facts.get("scales"):
-        options["standardise"] = "feature"
-    if facts.get("outliers") and facts["kind"] == "array":
-        options["clip"] = 0.001
-    return options
+def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
+    """Return how many components to learn, and why: every channel of a recording has a source."""
+    if facts.get("sample_rate") is not None and "rank" in facts:
+        return facts["rank"], "as many sources as channels"
+    if "rank" not in facts or "mdl" not in facts["components"]:
+        return "auto", "not all eigenvalues are computed: 32, or the rank if it is smaller"
+    return advised(facts["components"], facts["rank"], facts["samples"])
+
+
+def cleaning(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the data group that leave out what is no data: codes, missing values, columns beside.
+
+    Left out is what numbers, dates or times the rows, and what may be a class among measurements.
+    """
+    found: dict[str, Any] = {}
+    if codes := facts.get("codes"):
+        found["missing_codes"] = [int(code) if code == int(code) else code for code in codes]
+    if facts.get("missing_values") or codes:
+        few = not codes and facts["missing_rows"] < 0.05 * facts["samples"]
+        found["missing"] = "drop" if few else "mean"
+    beside = [*facts.get("labels", []), *facts.get("rising", [])]
+    if beside and not options.get("transpose"):
+        found["drop"] = [*(options.get("drop") or []), *beside]
+    return found
+
+
+def weighing(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the data group that treat different scales and outliers; curves keep their common scale."""
+    found: dict[str, Any] = {}
+    if facts.get("scales") and facts["task"].name not in ("spectra", "separation"):
+        found["standardise"] = "feature"
+    if facts.get("outliers") and options["name"] == "array":
+        found["clip"] = 0.001
+    return found

@@ -1,19 +1,25 @@
-"""Facts about the rows of a source: shapes, moments, rank, kurtosis, columns, outliers, and a suitable a."""
+"""Facts about the rows of a source: shapes, moments, rank, kurtosis, columns, codes, outliers, and the task."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of, scales_in_words
+from sigmapca_cli.data.describe.task import task_of
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
-from sigmapca_cli.data.n_components import by_broken_stick, by_share, count_of
+from sigmapca_cli.data.n_components import by_broken_stick, by_parallel_analysis, by_share, count_of
 from sigmapca_cli.data.readers.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
 from sigmapca_cli.data.source import Source
 
 SAMPLE = 50_000  # rows for statistics that need a sample
 SAMPLE_ENTRIES = 1 << 27  # and entries: 1 GB in float64
+RAW_ENTRIES = 1 << 24  # of rows of very many columns that are looked at
+PARALLEL_WORK, PARALLEL_SIDE = (
+    1e9,
+    600,
+)  # multiplications of a covariance, and its size, up to which rows are permuted
 LEADING = 32  # components whose kurtosis is measured
 
 
@@ -21,34 +27,6 @@ def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
     """Return minimum, quartiles and maximum."""
     names = ("min", "25%", "median", "75%", "max")
     return dict(zip(names, (float(v) for v in np.quantile(values, [0, 0.25, 0.5, 0.75, 1])), strict=True))
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A suitable a, None where linear PCA is all there is, and the words that say why."""
-
-    a: float | str | None
-    text: str
-
-
-def advise(kurtosis: NDArray[np.float64], n: int) -> Advice:
-    """Return a suitable a, from the kurtosis of components: above 1 for heavy tails, below 1 for light ones.
-
-    The sample kurtosis of a Gaussian has standard error √(24/n): values within three of them do not count.
-    """
-    doubt = 3 * np.sqrt(24 / n)
-    heavy, light = int((kurtosis > doubt).sum()), int((kurtosis < -doubt).sum())
-    if heavy == light == 0:
-        return Advice(
-            None,
-            "every component has the kurtosis of a Gaussian: no a tells components of equal variance apart, and "
-            "solver=independence may, where they are skewed",
-        )
-    if heavy and light and min(heavy, light) > 0.2 * (heavy + light):
-        return Advice("auto", f"{heavy} components super-Gaussian, {light} sub-Gaussian: a=auto")
-    if heavy > light:
-        return Advice(4, f"{heavy} of {len(kurtosis)} components super-Gaussian: a above 1, such as a=4")
-    return Advice(0.8, f"{light} of {len(kurtosis)} components sub-Gaussian: a below 1, such as a=0.8")
 
 
 def _sample(source: Source) -> NDArray[np.int64]:
@@ -60,7 +38,7 @@ def _sample(source: Source) -> NDArray[np.int64]:
 
 
 def summary(source: Source) -> dict[str, Any]:
-    """Return shapes, moments, rank, kurtosis, columns, outliers and advice.
+    """Return shapes, moments, rank, kurtosis, columns, outliers and the task, which is absent if all is constant.
 
     Kurtosis and column statistics are from a sample of 50,000 rows if there are more.
     """
@@ -81,8 +59,12 @@ def summary(source: Source) -> dict[str, Any]:
     index = _sample(source)
     x = source.take(index).astype(np.float64)
     facts["kurtosis_features"] = quantiles(excess_kurtosis(x))
-    if source.patch_shape is None and source.p <= WIDE:
-        facts["columns"] = column_facts(source, source.take(index, raw=True))
+    raw = None
+    if source.patch_shape is None and source.p <= max(WIDE, RAW_ENTRIES // len(index)) and source.has_rows:
+        raw = source.take(index, raw=True)
+    if raw is not None and source.p <= WIDE:
+        facts["columns"] = column_facts(source, raw)
+        facts["codes"] = codes_in(raw)
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
         facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
     axes = source.leading_axes(LEADING)
@@ -96,18 +78,17 @@ def summary(source: Source) -> dict[str, Any]:
     if leading:
         kurtosis = excess_kurtosis(x @ axes.up_to(leading))
         facts["kurtosis_components"] = quantiles(kurtosis)
-        advice = advise(kurtosis, len(x))
-        facts["advice"], facts["a"] = advice.text, advice.a
-        facts["components"] = choices_of_k(axes, source.n, source.constant_features)
+        facts["task"] = task_of(source, raw)
+        facts["components"] = choices_of_k(axes, source.n, source.constant_features, x)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
-    else:
-        facts["advice"], facts["a"] = "every feature is constant: there is nothing to learn", None
     return facts
 
 
-def choices_of_k(axes: Axes, n: int, constant: int) -> dict[str, Any]:
+def choices_of_k(axes: Axes, n: int, constant: int, x: NDArray[np.float64]) -> dict[str, Any]:
     """Return the number of components by several rules, and the eigenvalues. `constant` of the features do not vary.
+
+    x (m, p): a sample of the rows.
 
     Of many features only the leading eigenvalues may be known: the rules that need more are left out.
     """
@@ -123,6 +104,8 @@ def choices_of_k(axes: Axes, n: int, constant: int) -> dict[str, Any]:
         found["mdl"] = count_of("mdl", values, n, constant)
         if len(values) == p:
             found["mle"] = count_of("mle", values, n)
+        if x.size * min(x.shape) <= PARALLEL_WORK and min(x.shape) <= PARALLEL_SIDE and len(x) > 2:
+            found["parallel"] = by_parallel_analysis(x)
         found["broken_stick"] = by_broken_stick(np.maximum(values, 0.0))
     else:
         found["total"] = axes.total

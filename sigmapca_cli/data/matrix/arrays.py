@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.cleaning.codes import without_codes
 from sigmapca_cli.data.cleaning.repair import repaired
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.concatenated import files_of, stacked
@@ -311,6 +312,10 @@ def checked(table: Table, cfg: DataConfig, where: object) -> Table:
         )
     with damaged(where):
         table.data = usable(table.data, cfg.transpose, table.columns)
+    if cfg.missing_codes and not is_sparse(table.data) and table.data.dtype.kind in "iuf":
+        table.data, found = without_codes(table.data, cfg.missing_codes)
+        codes = ", ".join(f"{code:g}" for code in cfg.missing_codes)
+        table.notes.append(f"{where}: {found} values are missing, by their code ({codes})")
     if cfg.transpose:
         # The row labels of the file are now the names of the features.
         table.names, table.labels, table.line_of = table.labels, table.names, None

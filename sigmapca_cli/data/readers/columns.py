@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 FEW_VALUES = 10  # a column with at most so many distinct values may hold classes
 RISING = "rising whole numbers"
+EVEN = "rising by equal steps"
 
 
 def identifying_names(names: Sequence[str] | None) -> list[str] | None:
@@ -37,7 +38,9 @@ def kind_of(values: NDArray[np.float64]) -> str:
     if np.ptp(values) == 0:
         return "constant"
     if not (values == np.rint(values)).all():
-        return "numbers"
+        steps = np.diff(values)
+        even = len(steps) > 1 and steps.min() > 0 and np.ptp(steps) <= 1e-3 * steps.mean()
+        return EVEN if even else "numbers"
     if (np.diff(values) > 0).all():
         return RISING
     few = len(np.unique(values[:1000])) <= FEW_VALUES and len(distinct := np.unique(values)) <= FEW_VALUES
@@ -52,8 +55,8 @@ def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
 
 
 def maybe_index(columns: list[dict[str, Any]]) -> list[str]:
-    """Return the columns that increase from row to row: they may number or date the rows."""
-    return [column["name"] for column in columns if column["kind"] == RISING]
+    """Return the columns that increase from row to row: they may number, date or time the rows."""
+    return [column["name"] for column in columns if column["kind"] in (RISING, EVEN)]
 
 
 def column_facts(source: Any, raw: NDArray[np.float64]) -> list[dict[str, Any]]:

@@ -1,0 +1,129 @@
+"""What a user probably wants from her data, from their shape, type and statistics; and which method serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.row_order import RowOrder, order_in
+from sigmapca_cli.data.source import Source
+
+Array = NDArray[np.float64]
+
+SMOOTH, IN_TIME = 0.8, 0.6
+"""Correlation of neighbouring columns from which on a row is a curve, and may be a recording of a channel."""
+ALIKE = 0.8
+"""Correlation with the mean row from which on rows are curves of one kind, such as spectra."""
+WIDER = 10
+"""So many times more columns than rows: hardly samples × features, where each row is a curve of its own."""
+MUCH_WIDER = 100
+"""So many times more columns than rows: no samples × features, even where all rows have one shape."""
+ANSWERS = 11
+"""Most distinct whole numbers of an answer of a questionnaire: 0 to 10."""
+LEAST_ITEMS = 4
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the data ask for.
+
+    name: one of patches, transpose, separation, items, spectra, counts, table. text: a sentence with its reason. words:
+    the overrides of the method. other: the overrides of a second method, and when it serves.
+    """
+
+    name: str
+    text: str
+    words: tuple[str, ...] = ("solver=independence",)
+    other: tuple[tuple[str, ...], str] | None = None
+
+
+LINEAR_ICA = (
+    ("model=lica", "solver=independence"),
+    "where the filters need not be orthogonal, as of microphones",
+)
+
+
+def task_of(source: Source, raw: Array | None) -> Task:
+    """Return the task of a source. raw (m, p): a sample of its rows as in the file; None for very many columns."""
+    if source.patch_shape is not None:
+        return Task("patches", "windows of pictures: filters that are independent and keep their variances")
+    smooth = smoothness(raw) if raw is not None and source.p > LEAST_ITEMS else 0.0
+    wide = source.p > WIDER * source.n and source.sample_rate is None and not named_by_numbers(source)
+    if wide and smooth > IN_TIME and (source.p > MUCH_WIDER * source.n or not rows_alike(raw)):
+        return Task(
+            "transpose",
+            f"{source.n} rows of {source.p} numbers, each a curve of its own: channels × time; data.transpose=true",
+        )
+    order: RowOrder = order_in(source)
+    if order.in_time and order.reason != "time":
+        return Task(
+            "separation",
+            f"rows in time, because {order.words}: separation of sources",
+            other=LINEAR_ICA,
+        )
+    if raw is not None and is_questionnaire(raw):
+        return Task(
+            "items",
+            f"{source.p} items of few whole numbers: common factors; the data fix their space, a rotation their axes",
+            ("model=factor_analysis",),
+        )
+    if smooth > SMOOTH and rows_alike(raw):
+        return Task("spectra", "rows are curves of one kind, such as spectra: components of their shapes")
+    if raw is not None and is_counts(raw):
+        return Task("counts", "whole numbers from 0 on, counts: components of what occurs together")
+    return Task("table", "rows without an order: components that are independent and keep their variances")
+
+
+def named_by_numbers(source: Source) -> bool:
+    """Return whether the names of the columns are numbers, such as wavelengths."""
+    try:
+        return source.names is not None and bool(np.isfinite([float(name) for name in source.names]).all())
+    except ValueError:
+        return False
+
+
+def smoothness(raw: Array) -> float:
+    """Return the correlation of neighbouring columns along each row, the median over rows."""
+    rows = raw[:200] - raw[:200].mean(axis=1, keepdims=True)
+    energy = (rows**2).mean(axis=1)
+    lagged = (rows[:, 1:] * rows[:, :-1]).mean(axis=1)
+    varying = energy > 0
+    return float(np.median(lagged[varying] / energy[varying])) if varying.any() else 0.0
+
+
+def rows_alike(raw: Array | None) -> bool:
+    """Return whether rows have the shape of the mean row: their median correlation with it is above ALIKE."""
+    if raw is None or len(raw) < 2:
+        return False
+    rows = raw[:200] - raw[:200].mean(axis=1, keepdims=True)
+    mean = rows.mean(axis=0)
+    sizes = np.sqrt((rows**2).sum(axis=1) * (mean**2).sum())
+    return bool(np.median(rows @ mean / np.where(sizes > 0, sizes, 1.0)) > ALIKE)
+
+
+def is_questionnaire(raw: Array) -> bool:
+    """Return whether almost all columns have 2 to ANSWERS consecutive whole numbers from -5 to 10."""
+    if raw.shape[1] < LEAST_ITEMS or raw.shape[1] > WIDE:
+        return False
+    return sum(map(is_item, raw.T)) > 0.8 * raw.shape[1]
+
+
+def is_item(column: Array) -> bool:
+    """Return whether a column has answers: whole numbers from -5 to 10, at most ANSWERS of them.
+
+    Up to a tenth may have been filled by the mean.
+    """
+    present = column[np.isfinite(column)]
+    if len(present) < 2 or (present == np.rint(present)).mean() < 0.9:
+        return False
+    low, high = present.min(), present.max()
+    return bool(-5 <= low < high <= 10 and high - low < ANSWERS)
+
+
+def is_counts(raw: Array) -> bool:
+    """Return whether almost all numbers are whole and none is negative."""
+    present = raw[np.isfinite(raw)]
+    return bool(len(present) and present.min() >= 0 and (present == np.rint(present)).mean() > 0.999)

@@ -1,0 +1,110 @@
+"""What the page of a file makes of data of each field: the task, the number of components, what is no data."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sigmapca_cli.data.cleaning.codes import codes_in
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.describe.describe import describe
+from sigmapca_cli.data.matrix.arrays import build
+
+RNG = np.random.default_rng(0)
+
+
+def questionnaire():
+    """300 people, 20 answers from 1 to 5 for four factors, 1 % of 99, an id and the age."""
+    answers = np.kron(RNG.standard_normal((300, 4)), np.full((1, 5), 0.8)) + 0.6 * RNG.standard_normal(
+        (300, 20)
+    )
+    table = pd.DataFrame(np.clip(np.rint(answers + 3), 1, 5).astype(int)).add_prefix("q")
+    table = table.mask(RNG.random(table.shape) < 0.01, 99)
+    table.insert(0, "id", range(1, 301))
+    return table.assign(age=RNG.integers(18, 80, 300))
+
+
+def spectra():
+    """60 spectra of five bands and a little noise, named by wavenumbers."""
+    at = np.linspace(4000, 650, 300)
+    bands = np.exp(-0.5 * ((at - np.array([[3300], [2900], [1700], [1450], [1050]])) / 80) ** 2)
+    return pd.DataFrame(
+        RNG.gamma(2, 1, (60, 5)) @ bands + 0.01 * RNG.standard_normal((60, 300)), columns=at.round(1)
+    )
+
+
+def recording():
+    """Five channels of three sources, one channel in a row."""
+    t = np.arange(5000) / 250
+    sources = np.stack(
+        [np.sin(20 * np.pi * t), np.sign(np.sin(8 * t)), np.cumsum(RNG.standard_normal(5000)) / 30]
+    )
+    return pd.DataFrame(RNG.standard_normal((5, 3)) @ sources + 0.05 * RNG.standard_normal((5, 5000)))
+
+
+def sensors():
+    """800 rows of twelve sensors for four sources, with seconds and a class."""
+    rows = RNG.laplace(size=(800, 4)) @ RNG.standard_normal((4, 12)) + 0.1 * RNG.standard_normal((800, 12))
+    return (
+        pd.DataFrame(rows).add_prefix("s").assign(seconds=np.arange(800) * 0.5, kind=RNG.integers(0, 3, 800))
+    )
+
+
+def measurements():
+    """500 rows with -9999 for 5 % of the values."""
+    rows = pd.DataFrame(RNG.standard_normal((500, 6)) @ RNG.standard_normal((6, 6)) * 3 + 10).add_prefix("m")
+    return rows.mask(RNG.random(rows.shape) < 0.05, -9999)
+
+
+FIELDS = {
+    # a table: (task, k, words of the command)
+    questionnaire: (
+        "items",
+        (4, 5),
+        ("model=factor_analysis", "data.missing_codes=99", "data.standardise=feature"),
+    ),
+    spectra: ("spectra", (5,), ("solver=independence",)),
+    recording: ("separation", (3,), ("data.transpose=true", "solver=independence")),
+    sensors: ("table", (4,), ("data.drop=[kind,seconds]", "solver=independence")),
+    measurements: ("table", (4, 5, 6), ("data.missing_codes=-9999", "data.missing=mean")),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda make: make.__name__)
+def test_a_field_gets_its_task_its_k_and_its_command(tmp_path, field):
+    task, ks, words = FIELDS[field]
+    bare = field is recording
+    field().to_csv(tmp_path / "a.csv", index=False, header=not bare)
+    facts, _ = describe(tmp_path / "a.csv", **({"header": "no"} if bare else {}))
+    assert facts["task"] == task and facts["k"] in ks
+    assert set(words) <= set(shlex.split(facts["command"]))
+    assert ("data.standardise=feature" in facts["command"]) == ("data.standardise=feature" in words)
+    assert (facts["other"] is not None) == (task == "separation")
+
+
+def test_rows_without_any_structure_are_a_table_and_keep_their_rows(tmp_path):
+    np.save(tmp_path / "a.npy", RNG.standard_normal((40, 900)))  # few rows, many columns: no curves
+    facts, _ = describe(tmp_path / "a.npy")
+    assert facts["task"] == "table" and "transpose" not in facts["command"]
+
+
+def test_values_far_away_are_codes_only_if_they_return():
+    x = RNG.integers(1, 6, (200, 4)).astype(float)
+    assert codes_in(x) == []
+    x[0, 0] = 1000.0  # one error
+    assert codes_in(x) == []
+    x[:3, 1] = x[5:8, 2] = 77.0
+    assert codes_in(x) == [77.0]
+    x[:3, 3] = -9.0
+    assert codes_in(x) == [-9.0, 77.0]
+    heavy = RNG.standard_t(1.5, (500, 5)).round(6)
+    assert codes_in(heavy) == []
+
+
+def test_codes_become_missing_values(tmp_path):
+    x = RNG.integers(1, 6, (50, 3))
+    x[3, 1] = x[7, 2] = 99
+    np.save(tmp_path / "a.npy", x)
+    source = build(DataConfig(name="array", path=str(tmp_path / "a.npy"), missing_codes=[99], missing="drop"))
+    assert source.n == 48 and max(block.max() for block in source.blocks(raw=True)) == 5
