@@ -251,7 +251,7 @@ def test_the_certificate_of_a_run_uses_its_filters_and_settings():
     run.evaluation["a"] = np.array([4.0, 4.0, 0.8])
     assert certify_run(run, source).curvature[0, 1] == pytest.approx(found.curvature[0, 1])
     run.rotation = np.eye(3)
-    with pytest.raises(InputError, match="second rotation"):
+    with pytest.raises(InputError, match="linear ICA"):
         certify_run(run, source)
 
 
