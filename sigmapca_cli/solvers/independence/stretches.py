@@ -28,7 +28,8 @@ GROWS = 1.08
 NULL_K = (2, 4, 8, 16, 32, 64)
 NULL_EXCESS = (4.5, 10.0, 14.0, 22.0, 35.0, 55.0)
 """Largest `apart` of k Gaussian components of one spectrum at the minimum of C₁: its quantile .975 is
-1 + this/√(bands − 1). By simulation of 1,000 and 3,200 rows, white and of φ = .8, up to k = 16."""
+1 + this/√(bands − 1). By simulation, white rows and rows of φ = .8: of 1,000
+rows up to k = 16, of 3,200 rows up to k = 8; the rest continues these."""
 
 
 def groups_of(n: int) -> int:
