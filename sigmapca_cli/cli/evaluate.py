@@ -13,7 +13,7 @@ def add(app: typer.Typer) -> None:
 
 def evaluate(
     runs: list[str] = typer.Argument(
-        ..., metavar="RUN... data.KEY=VALUE...", help="Runs: folders, names, or last; keys for --data."
+        ["last"], metavar="[RUN...] data.KEY=VALUE...", help="Runs: folders, names, or last; keys for --data."
     ),
     data: str = typer.Option(None, "--data", metavar="FILE", help="Other rows of the same features."),
     components: bool = typer.Option(False, "--components", help="One line a component, too."),
@@ -30,7 +30,7 @@ def evaluate(
     keys = [text for text in runs if text.startswith("data.")]
     if keys and data is None:
         raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
-    runs = [text for text in runs if text not in keys]
+    runs = [text for text in runs if text not in keys] or ["last"]
     here = distributed_env()
     if here is None:
         rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}

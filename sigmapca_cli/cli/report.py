@@ -12,7 +12,7 @@ def add(app: typer.Typer) -> None:
 
 def report(
     runs: list[str] = typer.Argument(
-        ..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep)."
+        ["last"], metavar="[RUN...]", help="Runs, or folders that hold runs (a sweep)."
     ),
     output: str = typer.Option(
         None,

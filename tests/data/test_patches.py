@@ -121,9 +121,12 @@ def test_constant_features_are_exactly_zero():
         assert not source.covariance()[1][0].any()
 
 
-def test_even_patch_with_same_padding_is_refused():
-    with pytest.raises(InputError, match=r"data\.patch, not 8: use data\.padding=valid"):
-        patch_source("test", np.zeros((2, 9, 9, 1), np.uint8), DataConfig(patch=8))
+def test_an_even_patch_has_no_middle_and_no_padding():
+    images = np.random.default_rng(0).integers(0, 256, (2, 9, 9, 1), dtype=np.uint8)
+    same, valid = (
+        patch_source("test", images, DataConfig(patch=8, padding=word)) for word in ("same", "valid")
+    )
+    assert same.n == valid.n == 2 * 2 * 2 and same.hash == valid.hash
 
 
 def test_patch_larger_than_the_images_is_refused():

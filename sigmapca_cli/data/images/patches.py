@@ -24,12 +24,8 @@ def pixel_unit(dtype: np.dtype) -> float:
 
 
 def padding_width(patch: int, padding: str) -> int:
-    """Return the number of zeros on each side: (patch − 1)/2 for "same", 0 for "valid"."""
-    if padding == "valid":
-        return 0
-    if patch % 2 == 0:
-        raise InputError(f"data.padding=same needs an odd data.patch, not {patch}: use data.padding=valid")
-    return (patch - 1) // 2
+    """Return the number of zeros on each side: (patch − 1)/2 for "same", 0 for "valid" and for an even patch."""
+    return 0 if padding == "valid" or patch % 2 == 0 else (patch - 1) // 2
 
 
 class PatchSource(Source):
