@@ -126,19 +126,29 @@ def loadings(
     output: str = typer.Argument(
         None, metavar="[FILE]", help="NAME.csv or NAME.parquet; printed without it."
     ),
+    rotate: str = typer.Option(
+        None,
+        "--rotate",
+        metavar="METHOD",
+        help="varimax, quartimax, equamax, oblimax, oblimin, promax, quartimin.",
+    ),
     force: bool = FORCE,
 ) -> None:
     """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import claim, files_of_run
     from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.solution.loadings import loadings_of
+    from sigmapca_cli.settings.checks import choice
+    from sigmapca_cli.solution.loadings import ROTATIONS, loadings_of, rotated
     from sigmapca_cli.system.text import printable
 
     opened = open_run(run)
     if output is not None:
         claim(output, keeps=files_of_run(opened), force=force)
     found = loadings_of(opened)
+    if rotate is not None:
+        choice("--rotate", rotate, ROTATIONS)
+        found = rotated(found, rotate)
     header = ["feature", *(f"component_{i + 1}" for i in range(found.values.shape[1])), "communality"]
     if output is not None:
         write_table(Path(output), header, found)
@@ -149,6 +159,9 @@ def loadings(
     ]
     share = [] if found.share is None else [["share of variance", *(f"{v:.3f}" for v in found.share), ""]]
     print(table(header, [*rows, *share]))
+    if found.correlation is not None:
+        print("\ncorrelations of the factors")
+        print(table(header[1:-1], [[f"{v:.3f}" for v in line] for line in found.correlation], left=()))
 
 
 def write_table(path: Path, header: list[str], found: Any) -> None:

@@ -14,7 +14,7 @@ WHY_DIFFERENT = (
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
     "size_float32_bytes", "advice", "halves", "labels", "rising", "components_then", "codes", "task", "k", "why_k",
-    "other", "other_when",
+    "other", "other_when", "then",
 )  # fmt: skip
 
 
@@ -37,6 +37,8 @@ def page(facts: dict[str, Any]) -> list[str]:
         lines += ["", *column_lines(columns)]
     if facts.get("command"):
         lines += ["", "next:", f"  {facts['command']}"]
+    if facts.get("then"):
+        lines += [f"  {facts['then']}"]
     if facts.get("other"):
         lines += [f"or, {facts['other_when']}:", f"  {facts['other']}"]
     return lines

