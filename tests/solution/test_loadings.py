@@ -8,15 +8,14 @@ import pytest
 
 import sigmapca_cli as sp
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
     """Standardised PCA of five named columns, in a folder with its table."""
     monkeypatch.chdir(tmp_path)
-    X = pd.DataFrame(RNG.standard_normal((200, 2)) @ RNG.standard_normal((2, 5)), columns=list("abcde"))
-    X += 0.3 * RNG.standard_normal(X.shape) + 7
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((200, 2)) @ rng.standard_normal((2, 5)), columns=list("abcde"))
+    X += 0.3 * rng.standard_normal(X.shape) + 7
     X.to_csv("x.csv", index=False)
     run = sp.train("x.csv", model="pca_svd", k=3, data__standardise="feature")
     return X, run
@@ -53,9 +52,10 @@ def test_without_components_the_rest_of_the_rows_stays(trained, sigmapca):
 def test_a_rotation_finds_the_items_of_each_factor_and_keeps_the_space(tmp_path, monkeypatch, sigmapca):
     pytest.importorskip("factor_analyzer")
     monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
     correlated = np.linalg.cholesky(0.5 * np.eye(3) + 0.5)
-    factors = RNG.standard_normal((2000, 3)) @ correlated.T
-    items = np.repeat(factors, 4, axis=1) * 0.8 + 0.6 * RNG.standard_normal((2000, 12))
+    factors = rng.standard_normal((2000, 3)) @ correlated.T
+    items = np.repeat(factors, 4, axis=1) * 0.8 + 0.6 * rng.standard_normal((2000, 12))
     pd.DataFrame(items).add_prefix("item").to_csv("q.csv", index=False)
     sp.train("q.csv", model="factor_analysis", k=3, data__standardise="feature")
     plain = pd.read_csv(io.StringIO(written(sigmapca, "plain.csv")), index_col=0)
