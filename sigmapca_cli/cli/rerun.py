@@ -105,7 +105,7 @@ def datasets(path: Path) -> dict[str, Any]:
     import numpy as np
 
     from sigmapca_cli.storage.files import reading
-    from sigmapca_cli.system.untrusted_files import Budget, as_text
+    from sigmapca_cli.system.untrusted_files import Budget, as_text, held_bytes
 
     found: dict[str, Any] = {}
 
@@ -115,7 +115,7 @@ def datasets(path: Path) -> dict[str, Any]:
             found[name] = np.vectorize(as_text, otypes=[str])(value) if value.dtype.kind == "O" else value
 
     with reading(path) as file:
-        budget = Budget(file.id.get_filesize())
+        budget = Budget(held_bytes(file))
         file.visititems(visit)
     return found
 

@@ -18,7 +18,7 @@ from sigmapca_cli.storage.stored_yaml import stored_yaml
 from sigmapca_cli.storage.summary import check_attrs, plain, read_summary
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
-from sigmapca_cli.system.untrusted_files import Budget, as_text, attributes
+from sigmapca_cli.system.untrusted_files import Budget, as_text, attributes, held_bytes
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -159,7 +159,7 @@ class StoredRun:
             return None
         with reading(self.path) as file:
             data = file.get(name)
-            return Budget(file.id.get_filesize()).read(data) if isinstance(data, h5py.Dataset) else None
+            return Budget(held_bytes(file)).read(data) if isinstance(data, h5py.Dataset) else None
 
     @cached_property
     def filters(self) -> np.ndarray | None:
@@ -287,7 +287,7 @@ class StoredRun:
                 out[key] = np.array(printable(_decode(value[()]), keep="\n\t")) if text else value
 
         with reading(self.path) as file:
-            budget = Budget(file.id.get_filesize())
+            budget = Budget(held_bytes(file))
             if name in file:
                 file[name].visititems(visit)
         return out

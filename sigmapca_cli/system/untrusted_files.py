@@ -21,6 +21,7 @@ from sigmapca_cli.system.text import reason
 SPARSE = 5000
 # All data sets of a run file or checkpoint together: this program compresses none, `h5repack` may have compressed some.
 TOTAL_SPARSE = 50
+DEEPEST = 64  # groups within groups: HDF5 takes minutes for the names of thousands
 ALWAYS_ALLOWED = 64 << 20  # bytes that a file of any size may unfold to
 NOTE_LIMIT = 1 << 20  # bytes of a small file: an owner, a note of a failure, a list of job ids
 # A lock that cannot be had on any file there: NFS without its lock service, Lustre mounted without flock, FUSE.
@@ -87,8 +88,14 @@ def reader(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
-    """Return the content of a plain file. Raises InputError for a file of more than `limit` bytes."""
+    """Return the content of a plain file. Raises InputError for one of more than `limit` bytes, or of hardly any.
+
+    A file that is one large hole takes no place on the disk, and its zeros all of the memory.
+    """
     with reader(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if limit is None and size > ALWAYS_ALLOWED and size > TOTAL_SPARSE * _there(file.fileno(), size):
+            raise InputError(f"{path}: claims {size / 1e9:.1f} GB, and stores next to nothing; remove it")
         content = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(content) > limit:
         raise InputError(f"{path}: longer than {limit} bytes: not a file of this program; remove it")
@@ -152,6 +159,47 @@ def stored(data: Any) -> Any:
     return data
 
 
+def held_bytes(file: Any) -> int:
+    """Return the bytes of an open h5py file without the holes in it, which take no place on the disk.
+
+    A file system that knows of no holes says that all of it is there.
+    """
+    size = int(file.id.get_filesize())
+    try:
+        with reader(file.filename) as plain:
+            return _there(plain.fileno(), size)
+    except (OSError, SigmapcaError):  # a file in memory
+        return size
+
+
+def _there(descriptor: int, size: int) -> int:
+    """Return the bytes of a file without its holes: all, where the file system knows of none."""
+    try:
+        return sum(_extents(descriptor, size))
+    except (OSError, AttributeError):  # another system
+        return size
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+
+def _extents(descriptor: int, size: int) -> Iterator[int]:
+    """Yield the lengths of the stretches of a file that hold data; after many the rest counts as one."""
+    place = 0
+    for _ in range(1000):
+        try:
+            place = os.lseek(descriptor, place, os.SEEK_DATA)
+        except OSError as problem:
+            if problem.errno == errno.ENXIO:  # nothing but a hole from here on
+                return
+            raise
+        end = os.lseek(descriptor, place, os.SEEK_HOLE)
+        yield end - place
+        place = end
+        if place >= size:
+            return
+    yield size - place
+
+
 class Budget:
     """Bytes that the data sets of one HDF5 file may unfold to, all together.
 
@@ -204,7 +252,7 @@ def within_budget(file: Any) -> Any:
     """Return an open h5py file whose data sets together unfold to no more than a `Budget`; ValueError otherwise."""
     import h5py
 
-    budget = Budget(file.id.get_filesize())
+    budget = Budget(held_bytes(file))
 
     def count(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
@@ -228,14 +276,18 @@ def self_contained(file: Any) -> Any:
     """
     import h5py
 
-    def link(name: str, found: Any) -> None:
+    def link(name: str, found: Any) -> str | None:  # a word ends the visit; HDF5 unwinds badly after an error
+        if name.count("/") > DEEPEST:
+            return f"its groups are nested more than {DEEPEST} deep"
         if isinstance(found, h5py.ExternalLink):
-            raise ValueError(f"{name} is a link into another file, {found.filename}; copy it into this one")
+            return f"{name} is a link into another file, {found.filename}; copy it into this one"
+        return None
 
     def item(name: str, found: Any) -> None:
         if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
             raise ValueError(f"{name} keeps its values in another file; copy them into this one")
 
-    file.visititems_links(link)
+    if refused := file.visititems_links(link):
+        raise ValueError(refused)
     file.visititems(item)
     return file

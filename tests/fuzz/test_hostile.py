@@ -249,6 +249,92 @@ def test_a_picture_bomb(tmp_path):
     refused("png", tmp_path / "x.png", bomb)
 
 
+def test_a_page_of_a_tiff_is_found_without_passing_over_those_before(tmp_path, monkeypatch):
+    """Each page took as long as all before it, when the file was opened anew for it."""
+    from PIL import Image
+
+    from sigmapca_cli.data.config import DataConfig
+    from sigmapca_cli.data.images import folder
+
+    pages = [Image.fromarray(np.full((12, 12), i, np.uint8)) for i in range(40)]
+    pages[0].save(tmp_path / "x.tif", save_all=True, append_images=pages[1:])
+    opened = []
+    monkeypatch.setattr(Image, "open", lambda *a, _open=Image.open, **k: opened.append(a) or _open(*a, **k))
+    source = folder.build(DataConfig(name="images", path=str(tmp_path / "x.tif"), standardise="none"))
+    assert source.pictures == 40 and len(opened) == 2  # for the headers, and for the pixels
+    assert np.allclose(source.mean, np.arange(40).mean() / 255, atol=0.1)
+
+
+def holed(path: Path, shape: tuple[int, int]) -> None:
+    """Put a data set of this shape into a run's file, which takes no place on the disk."""
+    import h5py
+
+    path.write_bytes(seeds("run")[1])
+    with h5py.File(path, "r+") as file:
+        del file["filters"]
+        kept = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        kept.set_layout(h5py.h5d.CONTIGUOUS)
+        kept.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        kept.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        kind, space = h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple(shape)
+        h5py.h5d.create(file.id, b"filters", kind, space, kept)
+
+
+def test_a_hole_in_a_run_file_counts_as_nothing(tmp_path):
+    path = tmp_path / "run.h5"
+    holed(path, (200_000_000, 2))
+    if path.stat().st_blocks * 512 > 1 << 20:
+        pytest.skip("the file system fills holes")
+    with pytest.raises(InputError, match="claims"):
+        read("run", path)
+
+
+def test_groups_within_thousands_of_groups_are_not_walked_through(tmp_path):
+    import h5py
+
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(3000):
+            group = group.create_group("g")
+        group["x"] = np.ones((4, 4))
+    assert "deep" in refused("h5", path, path.read_bytes())
+
+
+def test_a_pickle_that_doubles_a_list_sixty_times(tmp_path):
+    program = b"\x80\x02]q\x00(K\x01K\x02e0"
+    for i in range(60):
+        program += b"]q%c(h%ch%ce0" % (i + 1, i, i)
+    for named in (b"U\x04datah\x3cU\x06labelsh\x00", b"U\x04dataK\x01U\x06labelsh\x3c"):
+        assert "lists" in refused("cifar_python", tmp_path / "data_batch_1", program + b"}(" + named + b"u.")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_sparse_matrix_of_nothing_but_columns(tmp_path, kind):
+    from scipy import sparse
+
+    shape = (10**9, 500) if kind == "csc" else (500, 10**9)
+    rows, cols = np.arange(500) * (shape[0] // 500), np.arange(500) * (shape[1] // 500)
+    matrix = sparse.coo_matrix((np.ones(500), (rows, cols)), shape=shape).asformat(kind)
+    sparse.save_npz(tmp_path / "x.npz", matrix)
+    assert "claims" in refused("npz", tmp_path / "x.npz", (tmp_path / "x.npz").read_bytes())
+
+
+def test_hashed_words_have_a_million_columns(tmp_path):
+    from scipy import sparse
+
+    words = sparse.random(30, 1 << 20, 1e-5, format="csr", random_state=0)
+    sparse.save_npz(tmp_path / "x.npz", words)
+    assert read("npz", tmp_path / "x.npz") is not None
+
+
+def test_a_pipe_among_recordings_is_not_waited_for(tmp_path):
+    (tmp_path / "a.wav").write_bytes(seeds("wav")[0])
+    os.mkfifo(tmp_path / "b.wav")
+    result = run_command(("data", str(tmp_path)), tmp_path, {}, timeout=60)
+    assert result.returncode == 2 and "b.wav is not a plain file" in result.stderr
+
+
 CUT = [
     ("x.npy", npy(X)[:60], ("data", "x.npy")),
     ("x.npz", zipped({"x.npy": npy(X)})[:-30], ("train", "data=array", "data.path=x.npz")),

@@ -18,7 +18,7 @@ from sigmapca_cli.data.images.patches import (
     strip_of,
     to_grey,
 )
-from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, announced, common_bits, decode, pictures_of
+from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, common_bits, decoded, pictures_of
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.moments.accumulate import Moments, merge
 from sigmapca_cli.data.moments.of_patches import patch_moments
@@ -162,8 +162,7 @@ def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
     place = first_pixels(sides, channels)
     pixels = _buffer(int(place[-1]), np.dtype(TYPES[bits]))
     pages = PageLedger(pixels)
-    for i, picture in enumerate(announced(pictures)):
-        image = decode(picture, coloured, bits, cfg)
+    for i, image in enumerate(decoded(pictures, coloured, bits, cfg)):
         image = strip_of(image[None], cfg)[0] if strip else image
         image = to_grey(image[None])[0] if channels == 1 else image
         padded = pixels[place[i] : place[i + 1]].reshape(*sides[i], channels)
@@ -194,5 +193,5 @@ def _whole_images(files: list[Path], cfg: DataConfig) -> PatchSource:
             f"data.patch=0 needs square images of one size; {odd.named} is {odd.rows} × {odd.cols}"
         )
     coloured, bits = any(p.coloured for p in pictures), common_bits(pictures)
-    images = np.stack([decode(picture, coloured, bits, cfg) for picture in announced(pictures)])
+    images = np.stack(list(decoded(pictures, coloured, bits, cfg)))
     return patch_source("images", images, replace(cfg, images=None, half="all", part=None, select="first"))

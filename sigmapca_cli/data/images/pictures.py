@@ -1,6 +1,7 @@
 """Pictures in files: their headers before decoding, and their pixels as a viewer shows them."""
 
 import contextlib
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +17,14 @@ from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.readers.tiff import TIFF
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import reason
+from sigmapca_cli.system.untrusted_files import need_memory
 
 NODATA = 42113  # GDAL's tag of the value that stands for no data
 ORIENTATION = 0x0112
 TURNED = (5, 6, 7, 8)  # orientations that exchange rows and columns
 BYTES, WORDS, WIDE = 8, 16, 32
+DECODED, LUMINANCE = 12.0, 32.0
+"""Bytes of memory for a pixel: while its picture is decoded, and besides while its colours become a luminance."""
 
 
 @dataclass(frozen=True)
@@ -125,28 +129,38 @@ def _bits(image: Any) -> int:
     return WIDE if image.mode in ("I", "F") else BYTES
 
 
-def decode(picture: Picture, coloured: bool, bits: int, cfg: DataConfig) -> NDArray:
-    """Return upright pixels (rows, cols, 3 or 1): uint8, uint16 if all pictures have 16 bits, float32 for wide ones.
+def decoded(pictures: Sequence[Picture], coloured: bool, bits: int, cfg: DataConfig) -> Iterator[NDArray]:
+    """Yield the upright pixels (rows, cols, 3 or 1) of pictures; a file of many pages is opened once for all of them.
 
-    Transparent pixels are blended with black, the colour of zero padding.
+    They are uint8, uint16 if all pictures have 16 bits, or float32 for wide ones. Transparent pixels are blended with
+    black, the colour of zero padding. Raise InputError if the largest does not fit in memory.
     """
+    largest = max(pictures, key=lambda picture: picture.rows * picture.cols)
+    each = DECODED + (LUMINANCE if coloured and cfg.grey else 0)
+    need_memory(each * largest.rows * largest.cols, largest.named, "make it smaller")
+    for path, pages in itertools.groupby(announced(pictures), lambda picture: picture.path):
+        with opened(path, cfg.max_pixels) as image:
+            for picture in pages:
+                yield _decoded(picture, image, coloured, bits, cfg)
+
+
+def _decoded(picture: Picture, image: Any, coloured: bool, bits: int, cfg: DataConfig) -> NDArray:
     from PIL import ImageOps
 
-    with opened(picture.path, cfg.max_pixels) as image:
-        try:
-            image.seek(picture.page)
-            if cfg.recognise and image.format != "TIFF":
-                ImageOps.exif_transpose(image, in_place=True)
-            if cfg.recognise:
-                _refuse_nodata(picture, image)
-            pixels = _pixels(image, coloured, bits, cfg.recognise)
-        except InputError:
-            raise
-        except Exception as error:  # Pillow's decoders raise many types
-            if type(error).__name__ == "DecompressionBombError":
-                raise too_large(picture.path, cfg.max_pixels or 0) from None
-            what = f"{picture.named} is truncated or damaged ({reason(error)}): remove or replace it"
-            raise InputError(what) from None
+    try:
+        image.seek(picture.page)
+        if cfg.recognise and image.format != "TIFF":
+            ImageOps.exif_transpose(image, in_place=True)
+        if cfg.recognise:
+            _refuse_nodata(picture, image)
+        pixels = _pixels(image, coloured, bits, cfg.recognise)
+    except InputError:
+        raise
+    except Exception as error:  # Pillow's decoders raise many types
+        if type(error).__name__ == "DecompressionBombError":
+            raise too_large(picture.path, cfg.max_pixels or 0) from None
+        what = f"{picture.named} is truncated or damaged ({reason(error)}): remove or replace it"
+        raise InputError(what) from None
     if pixels.shape[:2] != (picture.rows, picture.cols):
         raise InputError(f"{picture.named} has another size than its header states: remove or replace it")
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():

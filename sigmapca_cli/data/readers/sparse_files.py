@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text, need_memory, stored
+from sigmapca_cli.system.untrusted_files import SPARSE, as_text, need_memory, stored
+
+VECTORS = 11
+"""Numbers that reading and describing a matrix takes for each of its columns."""
+LEAST = 1 << 20
+"""Bytes that any file counts as: hashed features have a million empty columns beside a few words."""
 
 
 def csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: tuple[int, int], where: object) -> Any:
@@ -20,6 +25,7 @@ def csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: tuple[int, int]
     from scipy import sparse
 
     n, p = shape
+    refuse_empty(shape, data.nbytes + indices.nbytes + indptr.nbytes, where)
     if data.dtype.kind not in "biuf":
         raise InputError(f"{where} has type {data.dtype}, not numbers: convert it to float32")
     fits = indptr.shape == (n + 1,) and data.ndim == indices.ndim == 1 and len(data) == len(indices)
@@ -31,6 +37,16 @@ def csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: tuple[int, int]
     matrix = sparse.csr_matrix((data.astype(np.float64), indices, indptr), shape=shape)
     matrix.sum_duplicates()
     return matrix
+
+
+def refuse_empty(shape: tuple[int, int], there: int, where: object) -> None:
+    """Raise InputError for sides far beyond the bytes that are there: each row and column takes numbers of its own."""
+    size = VECTORS * 8.0 * max(shape)
+    if size > SPARSE * max(there, LEAST):
+        raise InputError(
+            f"{where} claims {shape[0]} × {shape[1]} values and stores {there} bytes: leave empty columns out"
+        )
+    need_memory(size, where, "leave empty columns out")
 
 
 def from_archive(path: Path, archive: Any) -> Any:
@@ -50,6 +66,7 @@ def from_archive(path: Path, archive: Any) -> Any:
         return turned.T.tocsr()
     if kind == "coo":
         row, col, data = archive["row"], archive["col"], archive["data"]
+        refuse_empty(shape, data.nbytes + row.nbytes + col.nbytes, path)
         return sparse.coo_matrix((data.astype(np.float64), (row, col)), shape=shape).tocsr()
     raise InputError(f"{path} is a sparse matrix of format {kind}: save X.tocsr()")
 

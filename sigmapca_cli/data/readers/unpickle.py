@@ -94,4 +94,16 @@ def restricted_load(content: bytes, where: str) -> dict[bytes, Any]:
     if not isinstance(loaded, dict):
         raise InputError(f"{where} holds a {type(loaded).__name__}, not a CIFAR batch: fetch it again")
     found = {k.encode() if isinstance(k, str) else k: v for k, v in loaded.items()}
+    if odd := next((k for k, v in found.items() if not _is_plain(v)), None):
+        raise InputError(
+            f"{where} has lists within lists at {str(odd)[:20]}: not a CIFAR batch, fetch it again"
+        )
     return {k: v.value if isinstance(v, _Array) else v for k, v in found.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is an array, a single value, or a list of these: a few bytes can nest a list 2ⁿ times."""
+    single = (_Array, bytes, str, int, float, type(None))
+    return isinstance(value, single) or (
+        isinstance(value, list | tuple) and all(isinstance(item, single) for item in value)
+    )

@@ -105,6 +105,8 @@ def read_recordings(path: Path) -> tuple[int, Array]:
     files = sorted(path.glob("*.[wW][aA][vV]")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path} has no .wav file: give a folder of WAV files, or one file")
+    if odd := next((file for file in files if not file.is_file()), None):
+        raise InputError(f"{odd} is not a plain file: remove it, or give other WAV files")
     tracks = [read_wav(file) for file in files]
     rates = {rate for rate, _ in tracks}
     if len(rates) > 1:
