@@ -104,11 +104,10 @@ def test_with_and_without_torch_the_same_run(train, monkeypatch):
 
 
 @pytest.mark.parametrize("precision", every(["highest", "high", "medium"], ["medium"]))
-def test_precision_is_what_torch_multiplies_with(train, precision):
+def test_precision_is_what_torch_multiplies_with_during_the_run(train, precision, monkeypatch):
     import torch
 
-    try:
-        train(*DATA, "sigma=batch", "steps=5", f"precision={precision}")  # a run that torch computes
-        assert torch.get_float32_matmul_precision() == precision
-    finally:
-        torch.set_float32_matmul_precision("highest")
+    seen, setting = [], torch.set_float32_matmul_precision
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda word: (seen.append(word), setting(word)))
+    train(*DATA, "sigma=batch", "steps=5", f"precision={precision}")  # a run that torch computes
+    assert seen[0] == precision and torch.get_float32_matmul_precision() == "highest"
