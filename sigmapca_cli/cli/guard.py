@@ -1,5 +1,6 @@
 """Around the task of every job of a sweep: its error is announced and noted, and the others go on."""
 
+import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +28,18 @@ def in_sweep(task: Callable[[Any], Any], cfg: Any, context: SweepContext | None 
     Its error is announced at once and noted in the job's folder, and the other jobs go on, unless the context says
     `fail_fast`.
     """
+    from multiprocessing import current_process
+
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
     from sigmapca_cli.storage.lock import InUse
+    from sigmapca_cli.system.processes import end_with
 
+    if current_process().name.startswith(
+        "Loky"
+    ):  # joblib's workers do not notice that their parent was killed
+        end_with(os.getppid())
     context = context or SweepContext()
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)

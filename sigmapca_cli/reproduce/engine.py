@@ -7,7 +7,6 @@ import functools
 import io
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.reproduce.work import Planned, Task
 from sigmapca_cli.system.errors import RunFailed, SigmapcaError, Stopped
+from sigmapca_cli.system.processes import end_with
 
 if TYPE_CHECKING:
     from sigmapca_cli.composition.job import Job
@@ -144,17 +144,6 @@ def pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def end_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for work for ever: it looks, and leaves."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def short(folder: str) -> str:

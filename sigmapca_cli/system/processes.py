@@ -1,11 +1,15 @@
 """Processes of this machine: is one alive, is this one of several that share a run, and its cores and threads."""
 
 import os
+import signal
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -134,3 +138,24 @@ def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator
                 found = waiting.popleft().result()
                 waiting.extend(pool.submit(function, item) for item in islice(coming, 1))
                 yield found
+
+
+PATIENCE = 30.0
+"""Seconds in which a worker whose parent was killed saves its run."""
+
+
+@cache
+def end_with(parent: int) -> None:
+    """Let this worker end soon after its parent, which may be killed: it would wait for work, or do all that is left.
+
+    A run that it trains is saved, as by any SIGTERM.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(PATIENCE)
+        os._exit(75)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -15,6 +15,7 @@ from sigmapca_cli.launchers.outcome import outcomes, table
 from sigmapca_cli.launchers.snapshot import snapshot
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
+from sigmapca_cli.system.processes import process_start
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -181,6 +182,28 @@ def test_a_worker_of_joblib_that_gets_a_signal_in_the_middle_of_its_job(sigmapca
         sigmapca("train", *small, "steps=6000", "seed=1", "threads=1", "--run-dir", "whole").returncode == 0
     )
     assert np.array_equal(StoredRun.open(job).filters, StoredRun.open(tmp_path / "whole").filters)
+
+
+@pytest.mark.full
+def test_workers_of_joblib_save_and_end_when_their_sweep_is_killed(tmp_path, small):
+    pytest.importorskip(
+        "hydra_plugins.hydra_joblib_launcher", reason="hydra-joblib-launcher is not installed"
+    )
+    words = ("-m", *small[:-1], "seed=0,1", "threads=1", "k=4", "steps=5000000")
+    sweep = start(tmp_path, *words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    jobs: list[Path] = []
+    while len(jobs) < 2:
+        assert sweep.poll() is None, sweep.communicate()[0]
+        time.sleep(0.1)
+        jobs = [place.parent for place in tmp_path.glob("outputs/sweeps/*/*/metrics.jsonl")]
+    workers = [json.loads(max(job.glob(".owner.*")).read_text())["pid"] for job in jobs]
+    sweep.kill()
+    sweep.communicate()
+    until = time.monotonic() + 120
+    while any(process_start(worker) is not None for worker in workers):
+        assert time.monotonic() < until, "a worker is still there"
+        time.sleep(0.1)
+    assert all(StoredRun.open(job).status == "interrupted" for job in jobs)
 
 
 def test_the_copy_of_conf_is_whole_and_follows_its_content(tmp_path):
