@@ -9,13 +9,9 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command(
-        "transform", help="Write the components of new rows, each of variance 1 on the training data."
-    )(transform)
+    app.command("transform", help="Write components of new rows, each of variance 1.")(transform)
     app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
-    app.command(
-        "reconstruct", help="Write rows back from components; with --without, rows without some components."
-    )(reconstruct)
+    app.command("reconstruct", help="Write rows back, or without some components.")(reconstruct)
     app.command("export", help="Write a solution as .npz, .safetensors or .onnx.")(export)
 
 

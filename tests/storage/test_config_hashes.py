@@ -31,7 +31,14 @@ HASHES = {
 
 @pytest.mark.parametrize("words", HASHES)
 def test_the_hash_of_a_configuration_stays(words):
-    assert compose_job(shlex.split(words)).hash[:16] == HASHES[words]
+    """Runs of before had no ending."""
+    assert compose_job([*shlex.split(words), "ending=none"]).hash[:16] == HASHES[words]
+
+
+def test_a_run_with_an_ending_is_another_run():
+    assert compose_job([]).hash != compose_job(["ending=none"]).hash
+    for words in (["recipe=paper"], ["solver=newton"], ["steps=100"]):  # these have none
+        assert compose_job(words).hash == compose_job([*words, "ending=none"]).hash
 
 
 def test_the_settings_of_a_job_do_not_change():

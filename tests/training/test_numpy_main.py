@@ -108,6 +108,8 @@ def test_precision_is_what_torch_multiplies_with_during_the_run(train, precision
     import torch
 
     seen, setting = [], torch.set_float32_matmul_precision
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda word: (seen.append(word), setting(word)))
+    monkeypatch.setattr(
+        torch, "set_float32_matmul_precision", lambda word: (seen.append(word), setting(word))
+    )
     train(*DATA, "sigma=batch", "steps=5", f"precision={precision}")  # a run that torch computes
     assert seen[0] == precision and torch.get_float32_matmul_precision() == "highest"
