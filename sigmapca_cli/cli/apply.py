@@ -56,7 +56,7 @@ def transform(
 
 def reconstruct(
     run: str = RUN, input: str = COMPONENTS, output: str = OUTPUT, keys: list[str] = KEYS, key: str = KEY,
-    dataset: str = DATASET, without: str = WITHOUT, force: bool = FORCE,
+    dataset: str = DATASET, force: bool = FORCE, without: str = WITHOUT,
 ) -> None:  # fmt: skip
     """raw ≈ components @ decoder · scale + mean, streamed; or raw rows less some components."""
     if without is not None:

@@ -35,14 +35,14 @@ def job_name(*, _root_: Any) -> str:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from sigmapca_cli.storage.identity import config_hash
+    from sigmapca_cli.composition.job import job_from
 
     plain: Any = OmegaConf.to_container(_root_, resolve=False)
     hydra = plain.pop("hydra")
     try:
         whole: Any = OmegaConf.to_container(OmegaConf.create(plain), resolve=True, throw_on_missing=True)
-        return config_hash(whole)[:DIGITS]
-    except OmegaConfBaseException:  # the job itself says what is wrong with it
+        return job_from(whole).hash[:DIGITS]
+    except (OmegaConfBaseException, InputError):  # the job itself says what is wrong with it
         text = "\0".join(map(str, hydra["overrides"]["task"]))
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 

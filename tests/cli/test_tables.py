@@ -66,7 +66,7 @@ def test_a_reconstructed_table_is_read_again_whatever_its_columns_are_called(ran
 def test_the_page_gives_a_command_that_works(ran, tmp_path, name):
     WRITTEN[name](tmp_path / name)
     page = ran("data", name)
-    assert all(word in page for word in ("components", "outliers", "advice", "next:"))
+    assert all(word in page for word in ("components", "outliers", "task", "next:"))
     command = shlex.split(page.strip().splitlines()[-1])
     assert command[:2] == ["sigmapca", "train"]
     wanted = {

@@ -123,7 +123,7 @@ def test_a_run_stores_the_factors_and_every_command_applies_them(tmp_path):
     out = str(tmp_path / "y.npy")
     transform(str(found.folder), str(tmp_path / "x.npy"), out, [], None, None, False)
     np.testing.assert_allclose(np.load(out), y, atol=1e-5)
-    reconstruct(str(found.folder), out, str(tmp_path / "back.npy"), [], None, None, False)
+    reconstruct(str(found.folder), out, str(tmp_path / "back.npy"), [], None, None, False, None)
     left = np.load(tmp_path / "back.npy") - X
     assert np.square(left).sum() < 0.9 * np.square(X - X.mean(axis=0)).sum()
     np.testing.assert_allclose(left.mean(axis=0), 0, atol=1e-3)

@@ -16,7 +16,7 @@ from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.certify import cut_by
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.training.convergence import BESIDE, frame
+from sigmapca_cli.training.local import BESIDE, frame
 
 N, P, K = 150, 200, 5
 

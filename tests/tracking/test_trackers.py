@@ -238,7 +238,8 @@ def test_nothing_is_loaded_for_a_run_without_trackers(tmp_path):
         "m.partition('.')[0] in ('mlflow', 'tensorboard', 'wandb', 'optuna') or "
         "m.startswith('sigmapca_cli.tracking.hub')], flush=True), leave(status))"
     )
-    plain = ("train", *SMALL, "model=pca_svd", "tags=[a]", "objective=mcc")
+    data = [word for word in SMALL if word.startswith("data")]
+    plain = ("train", *data, "k=3", "model=pca_svd", "tags=[a]", "objective=mcc")
     assert run_command(plain, tmp_path, {}, before=tell).stdout.splitlines()[-1] == "[]"
     asked = run_command((*plain, "tracker=tensorboard"), tmp_path, {}, before=tell).stdout.splitlines()[-1]
     assert "sigmapca_cli.tracking.hub" in asked and "mlflow" not in asked.replace("tracking.mlflow", "")

@@ -196,7 +196,7 @@ def test_a_subspace_that_leaves_out_a_leading_axis_is_a_saddle_whatever_its_axes
 def test_sigma_of_a_batch_is_that_of_all_rows_in_the_measure():
     start = (*DATA, "data.n=256", "steps=30")
     batch, data = (judged(*start, rule) for rule in ("sigma=batch", "sigma=data"))
-    assert not batch.converged(0.1, strict=True) and not data.converged(0.1, strict=True)
+    assert not batch.converged(0.1) and not data.converged(0.1)
 
 
 @pytest.mark.full
