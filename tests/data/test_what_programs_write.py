@@ -54,6 +54,7 @@ ROWS = {
     "unrelated numbers": SPECTRA,
     "sums that rise in every row": np.cumsum(SPECTRA, axis=1).round(4),
     "answers from 1 to 5": np.vstack([np.arange(1, 6), RNG.integers(1, 6, (30, 5))]),
+    "four numbers of one decimal": np.vstack([[1.0, 1.5, 2.1, 2.5], np.round(RNG.random((8, 4)), 1)]),
     "counts": RNG.integers(0, 100, (30, 12)),
     "smooth curves": np.sin(
         np.linspace(0, 1, 20) * RNG.uniform(1, 6, (30, 1)) + RNG.uniform(0, 3, (30, 1))

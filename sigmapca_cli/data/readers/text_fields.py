@@ -132,10 +132,13 @@ def evenly_spaced(fields: Sequence[str]) -> bool:
     """Return whether all fields are numbers at equal distances, as far as their digits tell."""
     if len(fields) < FEW or not in_order(fields):
         return False
-    digits = max(len(field.partition(".")[2]) for field in fields)
+    unit = 10.0 ** -max(len(field.partition(".")[2]) for field in fields)
     steps = [b - a for a, b in pairwise(map(float, fields))]
-    # Each number may be off by half a unit of its last digit.
-    return max(steps) - min(steps) <= 2.001 * 10.0**-digits and abs(steps[0]) > 2.001 * 10.0**-digits
+    spread, least = max(steps) - min(steps), min(map(abs, steps))
+    if spread < 1e-6 * least:
+        return True
+    # Each number may be off by half a unit of its last digit; of few numbers that must be small beside the distance.
+    return spread <= 2.001 * unit < least and (len(fields) >= MANY or spread <= least / 10)
 
 
 def turning(fields: Sequence[str]) -> bool:
