@@ -1,8 +1,8 @@
 """The end of a run whose steps leave it short of its stationary point: full-batch Newton steps from its own answer.
 
-The field is averaged over all rows, so nothing of what the stochastic steps found is forgotten. Each step is Newton's
-step of all ways together, guarded: along a way of negative curvature it leads away, as the flow does (`krylov`). The
-curvatures of the ways scale it, so that small components and large ones come to rest alike.
+The field is averaged over all rows, or many of them, so nothing of what the stochastic steps found is forgotten. Each
+step is Newton's step of all ways together, guarded: along a way of negative curvature it leads away, as the flow does
+(`krylov`). The curvatures of the ways scale it, so that small components and large ones come to rest alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.fields import fields_of
 from sigmapca_cli.training.local import LocalField, frame
 
-FEWEST, MOST = 6, 100
+FEWEST, MOST = 15, 100
 """Number of steps at most: MOST, and fewer, down to FEWEST, where rows are many."""
 SHARE = 0.3
 """Multiplications for the Jacobian of one step, as a share of those that a verdict takes."""
@@ -39,6 +39,8 @@ KEPT = 0.3
 """Angle that the filters may turn by, radians, before the curvatures of the ways are measured again."""
 GROUPS, NEAR = 8, 4096
 """Number of groups of rows, and of all their rows, that these curvatures are averaged over."""
+STEPPED = 1 << 17
+"""Number of rows that the field of a step is averaged over at most, one from each stretch."""
 LARGEST = 2e8
 """Largest number of entries of the projected rows that are held."""
 KEEPING = ("unit_norm", "weight_norm", "symmetric", "gram_schmidt")
@@ -69,9 +71,9 @@ def ended(method: Any, state: dict[str, Array], source: Source, tol: float) -> t
         whole = np.stack([field.at(field.parameter, source.take(part)[None])[0] for part in parts])
         Q = frame(field.directions, whole, source, field.inner)
         rows = np.concatenate(list(source.project(Q.astype(np.float32))))
-        local, steps = descended(
-            LocalField.of(field, Q, C), rows, equal_groups(rows, parts), field.rigid, tol
-        )
+        near = equal_groups(rows, parts)
+        rows = rows if len(rows) <= STEPPED else rows[one_per_stretch(len(rows), STEPPED)]
+        local, steps = descended(LocalField.of(field, Q, C), rows, near, field.rigid, tol)
     A = local.B @ local.start
     name = method.trained
     moved = (A if field.inner else Q @ A).astype(as_numpy(state[name]).dtype)
