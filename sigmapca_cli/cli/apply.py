@@ -33,25 +33,14 @@ def transform(
     dataset: str = DATASET, force: bool = FORCE,
 ) -> None:  # fmt: skip
     """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed; the file is read as the run's data were."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
-    from sigmapca_cli.solution.new_rows import new_source
-    from sigmapca_cli.solution.solution import Solution, told_incomplete
-    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.cli.outputs import Form
 
-    opened = open_run(run)
-    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
-    solution = Solution.of(opened)
-    try:
-        source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
-    except InputError as problem:  # here they are options
-        raise InputError(as_options(str(problem))) from None
+    opened, solution = opened_for(run, input, output, force)
+    source = rows_of(opened, input, changes(keys, key, dataset))
     k = solution.forward.shape[1]
     names = [f"component_{i + 1}" for i in range(k)] if opened.names else None
     form = Form(source.n, k, names, source.labels, source.sample_rate)
-    write(solution.stream(source), output, form)
-    if source.incomplete is not None:
-        print(f"  {told_incomplete(int(source.incomplete.sum()))}")
+    write_rows(solution.stream(source), output, form, source)
 
 
 def reconstruct(
@@ -62,16 +51,13 @@ def reconstruct(
     if without is not None:
         remove(run, input, output, keys, key, dataset, without, force)
         return
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
+    from sigmapca_cli.cli.outputs import Form
     from sigmapca_cli.data.matrix.arrays import build
     from sigmapca_cli.solution.new_rows import NewData
-    from sigmapca_cli.solution.solution import ROWS, Solution
+    from sigmapca_cli.solution.solution import ROWS
     from sigmapca_cli.system.errors import InputError
 
-    opened = open_run(run)
-    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
-    solution = Solution.of(opened)
+    opened, solution = opened_for(run, input, output, force)
     try:
         given = {"name": "array", "standardise": "none", **changes(keys, key, dataset)}
         source = build(NewData(path=input, **given))
@@ -87,24 +73,13 @@ def remove(
     run: str, input: str, output: str, keys: list[str], key: str, dataset: str, without: str, force: bool
 ) -> None:
     """Write rows, read as for transform, less the components that `without` numbers from 1: x − Σ y_i b_i."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import Form, claim, files_of_run
-    from sigmapca_cli.solution.new_rows import new_source
-    from sigmapca_cli.solution.solution import Solution, told_incomplete
-    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.cli.outputs import Form
 
-    opened = open_run(run)
-    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
-    solution = Solution.of(opened)
+    opened, solution = opened_for(run, input, output, force)
     removed = numbered(without, len(solution.back))
-    try:
-        source = new_source(opened, input, changes(keys, key, dataset), aligned=True)
-    except InputError as problem:
-        raise InputError(as_options(str(problem))) from None
+    source = rows_of(opened, input, changes(keys, key, dataset))
     form = Form(source.n, len(solution.mean), opened.names, source.labels, source.sample_rate, as_loud=True)
-    write(solution.stream_without(source, removed), output, form)
-    if source.incomplete is not None:
-        print(f"  {told_incomplete(int(source.incomplete.sum()))}")
+    write_rows(solution.stream_without(source, removed), output, form, source)
 
 
 def numbered(words: str, k: int) -> list[int]:
@@ -199,6 +174,37 @@ def write(blocks: Iterable[Any], output: str, form: Any) -> None:
         for block in blocks:
             append(block)
     print(f"{output}: {form.n} × {form.k}")
+
+
+def opened_for(run: str, input: str, output: str, force: bool) -> tuple[Any, Any]:
+    """Return a run and its solution, once a file that is made from another one may be written."""
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import claim, files_of_run
+    from sigmapca_cli.solution.solution import Solution
+
+    opened = open_run(run)
+    claim(output, reads=[input], keeps=files_of_run(opened), force=force)
+    return opened, Solution.of(opened)
+
+
+def rows_of(run: Any, input: str, given: dict[str, Any]) -> Any:
+    """Return the rows of a file, read as the run's own. given: what the command says about the file."""
+    from sigmapca_cli.solution.new_rows import new_source
+    from sigmapca_cli.system.errors import InputError
+
+    try:
+        return new_source(run, input, given, aligned=True)
+    except InputError as problem:  # here they are options
+        raise InputError(as_options(str(problem))) from None
+
+
+def write_rows(blocks: Iterable[Any], output: str, form: Any, source: Any) -> None:
+    """Write what was made of the rows of a source, and say which of them are incomplete."""
+    from sigmapca_cli.solution.solution import told_incomplete
+
+    write(blocks, output, form)
+    if source.incomplete is not None:
+        print(f"  {told_incomplete(int(source.incomplete.sum()))}")
 
 
 def export(

@@ -32,7 +32,7 @@ def slurm() -> Iterator[dict[str, str]]:
     """The environment in which sbatch, squeue and our launcher find the cluster; skips where there can be none."""
     missing = [name for name in PROGRAMS if not installed(name)]
     if missing:
-        pytest.skip(f"skipped: SLURM is not installed (no {', '.join(missing)}); .ci/run installs it")
+        pytest.skip(f"skipped: SLURM is not installed (no {', '.join(missing)}); .ci/run full installs it")
     if os.geteuid() != 0:
         pytest.skip("skipped: starting a SLURM needs root")
     pytest.importorskip("submitit", reason="skipped: the extra `cluster` is not installed")
@@ -56,7 +56,9 @@ def gridengine() -> Iterator[dict[str, str]]:
     """The environment in which qsub and qstat find a Grid Engine; skips where there can be none."""
     missing = [name for name in ("qsub", "sge_qmaster", "sge_execd") if not installed(name)]
     if missing:
-        pytest.skip(f"skipped: Grid Engine is not installed (no {', '.join(missing)}); .ci/run installs it")
+        pytest.skip(
+            f"skipped: Grid Engine is not installed (no {', '.join(missing)}); .ci/run full installs it"
+        )
     if os.geteuid() != 0:
         pytest.skip("skipped: starting a Grid Engine needs root")
     script = SCRIPT.with_name("start_gridengine.sh")

@@ -42,7 +42,7 @@ def test_the_job_of_kubernetes_goes_by_exit_status():
 @pytest.mark.full
 def test_gnu_parallel_runs_its_sweep_and_repeats_nothing(tmp_path):
     if shutil.which("parallel") is None:
-        pytest.skip("skipped: GNU parallel is not installed; .ci/run installs it")
+        pytest.skip("skipped: GNU parallel is not installed; .ci/run full installs it")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "SIGMAPCA_ARGUMENTS": SMALL, "SIGMAPCA_JOB_ID": "by-hand"}
     command = ["bash", str(EXAMPLES / "parallel" / "sweep.sh")]

@@ -70,9 +70,10 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
         return Table(matrix, names, labels=labels)
     if wanted is None and annotated and isinstance(file.get("X"), h5py.Dataset):
         wanted = "X"
-    names = _data_sets(file)
-    name = _chosen(file, path, names, wanted, cfg)
-    return _columns(file, path, names) if name is None else _array(file, path, name, cfg, annotated)
+    found = _chosen(file, path, _data_sets(file), wanted, cfg)
+    if isinstance(found, str):
+        return _array(file, path, found, cfg, annotated)
+    return _columns(file, path, *found)
 
 
 def _data_sets(file: Any) -> list[str]:
@@ -84,8 +85,10 @@ def _data_sets(file: Any) -> list[str]:
     return [name for name in names if not name.startswith(REFERENCES)]
 
 
-def _chosen(file: Any, path: Path, names: list[str], wanted: str | None, cfg: DataConfig) -> str | None:
-    """Return the name of the data set to read; None for vectors of equal length, which are columns side by side."""
+def _chosen(
+    file: Any, path: Path, names: list[str], wanted: str | None, cfg: DataConfig
+) -> str | tuple[list[str], list[str]]:
+    """Return the name of the data set to read, or `_side_by_side` of vectors of equal length."""
     if wanted is not None:
         return pick(path, names, wanted, "dataset")
     numeric = [name for name in names if file[name].dtype.kind in "biufc"]
@@ -96,8 +99,9 @@ def _chosen(file: Any, path: Path, names: list[str], wanted: str | None, cfg: Da
     ):
         matrices = wide  # in MATLAB numbers and vectors are matrices too
     if not matrices and not tables and cfg.recognise:
-        if _side_by_side(file, names, path)[0]:
-            return None
+        vectors, notes = _side_by_side(file, names, path)
+        if vectors:
+            return vectors, notes
         matrices = [name for name in numeric if file[name].ndim > 2]
     return pick(path, matrices or tables, None, "dataset")
 
@@ -209,9 +213,8 @@ def _side_by_side(file: Any, names: Sequence[str], path: Path) -> tuple[list[str
     return (vectors, notes) if len(vectors) > 1 and len(lengths) == 1 else ([], [])
 
 
-def _columns(file: Any, path: Path, names: Sequence[str]) -> Table:
-    names, notes = _side_by_side(file, names, path)
+def _columns(file: Any, path: Path, names: list[str], notes: list[str]) -> Table:
     need_memory(float(len(file[names[0]])) * len(names) * 8, path, "save a part of it")
     columns = [Packing.of(file[name]).decode(stored(file[name])[...]) for name in names]
     units = {name: as_text(file[name].attrs["units"]) for name in names if "units" in file[name].attrs}
-    return Table(np.column_stack(columns), list(names), units, notes)
+    return Table(np.column_stack(columns), names, units, notes)

@@ -128,7 +128,7 @@ def on_axis(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     return in_order(first) and not any(in_order(row) for row in rest)
 
 
-def evenly_spaced(fields: Sequence[str]) -> bool:
+def at_equal_distances(fields: Sequence[str]) -> bool:
     """Return whether all fields are numbers at equal distances, as far as their digits tell."""
     if len(fields) < FEW or not in_order(fields):
         return False
@@ -160,8 +160,8 @@ def numbers_on_top(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     whole = rising(first) and not all(rising(row) for row in rest)
     if whole and [float(f) for f in first] == list(range(len(first))):
         return True
-    spaced = any("." in f for f in first) and evenly_spaced(first)
-    if spaced and not any(evenly_spaced(row) for row in rest):
+    spaced = any("." in f for f in first) and at_equal_distances(first)
+    if spaced and not any(at_equal_distances(row) for row in rest):
         return True
     many = len(first) >= MANY and on_axis(first, rest)
     if many and sum(map(turning, rest)) > len(rest) / 2:
