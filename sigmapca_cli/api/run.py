@@ -157,6 +157,31 @@ class Run(StoredRun):
 
         return as_estimator(self)
 
+    def to_mne(self, info: Any = None) -> Any:
+        """Return the solution as an ICA of MNE.
+
+        Parameters
+        ----------
+        info : mne.Info or an object of MNE that has one, optional
+            Kinds, positions and sampling rate of the channels, found by their names. Read from the run's recording
+            unless given.
+
+        Returns
+        -------
+        mne.preprocessing.ICA
+            `get_sources` gives the components of `transform`, of variance 1. `apply` removes components as `sigmapca
+            reconstruct --without` does.
+
+        Raises
+        ------
+        InputError
+            If MNE is not installed, the channels are not known, or the data were clipped, or whitened with fewer
+            components than channels.
+        """
+        from sigmapca_cli.solution.ica import as_ica
+
+        return as_ica(self, info)
+
     def certificate(self, rows: int = 100_000, level: float = LEVEL) -> CertificateOfRun:
         """Return which axes the data identify.
 

@@ -12,7 +12,7 @@ def add(app: typer.Typer) -> None:
     app.command("transform", help="Write components of new rows, each of variance 1.")(transform)
     app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
     app.command("reconstruct", help="Write rows back, or without some components.")(reconstruct)
-    app.command("export", help="Write a solution as .npz, .safetensors or .onnx.")(export)
+    app.command("export", help="Write a solution as .npz, .safetensors, .onnx, or for MNE.")(export)
 
 
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
@@ -209,7 +209,9 @@ def write_rows(blocks: Iterable[Any], output: str, form: Any, source: Any) -> No
 
 def export(
     run: str = RUN,
-    output: str = typer.Argument(..., metavar="FILE", help="NAME.npz, NAME.safetensors or NAME.onnx."),
+    output: str = typer.Argument(
+        ..., metavar="FILE", help="NAME.npz, NAME.safetensors, NAME.onnx or NAME-ica.fif."
+    ),
     force: bool = FORCE,
 ) -> None:
     """Write the file."""

@@ -1,4 +1,4 @@
-"""A solution for other programs: npz, safetensors, or an ONNX graph from raw rows to components and back."""
+"""A solution for other programs: npz, safetensors, an ICA of MNE, or an ONNX graph from raw rows and back."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.linalg.low_rank import LowRank
+from sigmapca_cli.solution.ica import ENDINGS, ica_file
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
@@ -28,7 +29,7 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
         A finished run.
     path : str or Path
         Where to write; a file that is there is replaced.
-    kind : {"npz", "safetensors", "onnx"}, optional
+    kind : {"npz", "safetensors", "onnx", "fif"}, optional
         Format; the suffix of `path` unless given.
 
     Returns
@@ -39,23 +40,23 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
     Raises
     ------
     InputError
-        If the kind is another one, the run has no solution, or the package that a kind needs is missing.
+        If the kind is another one, the run has no solution, a kind cannot hold it, or the package that it needs is
+        missing.
 
     Notes
     -----
     npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`; of more
     than 2,048 features whitening is two factors (p, r), `whitening_left` and `whitening_right`. onnx
-    holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32.
+    holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32. fif is an ICA of MNE
+    (`solution.ica`), in a file whose name ends in -ica.fif.
     """
     path = Path(path)
     kind = (kind or path.suffix.lstrip(".")).lower()
-    if kind not in (*WRITERS, "onnx"):
-        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}, onnx")
-    solution = Solution.of(run)
-    content = (
-        onnx(solution, facts(run)) if kind == "onnx" else WRITERS[kind](solution_arrays(run), facts(run))
-    )
-    replace_file(path, content)
+    if kind not in WRITERS:
+        raise InputError(f"cannot export to {kind or str(path)!r}: choose from {', '.join(WRITERS)}")
+    if kind == "fif" and not path.name.endswith(ENDINGS):
+        raise InputError(f"{path}: MNE reads an ICA from a name that ends in {ENDINGS[0]}")
+    replace_file(path, WRITERS[kind](run))
     return path
 
 
@@ -233,7 +234,9 @@ def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
     return model.SerializeToString()
 
 
-WRITERS: dict[str, Callable[[dict[str, np.ndarray], dict[str, str]], bytes]] = {
-    "npz": npz,
-    "safetensors": safetensors,
+WRITERS: dict[str, Callable[[Any], bytes]] = {
+    "npz": lambda run: npz(solution_arrays(run), facts(run)),
+    "safetensors": lambda run: safetensors(solution_arrays(run), facts(run)),
+    "onnx": lambda run: onnx(Solution.of(run), facts(run)),
+    "fif": ica_file,
 }

@@ -17,7 +17,6 @@ from page_commands import PAGES, REPOSITORY, Command, commands_of, sigmapca
 
 OURS = re.compile(r"\b(RUN|FILE|FOLDER|NAME|OTHER|HASH|MODEL)\b|…|\$")
 ABSENT = ("data=cifar10", "data=cifar100", "data=mnist")  # images that the repository does not hold
-SHORT = ("steps=20", "threads=1")
 
 
 @pytest.fixture
@@ -49,6 +48,9 @@ def files_of_every_format(folder: Path) -> None:
     import pyarrow.parquet as parquet
 
     parquet.write_table(pyarrow.table({f"c{i}": x[:, i] for i in range(12)}), folder / "x.parquet")
+    mne = pytest.importorskip("mne")
+    info = mne.create_info([f"E{i}" for i in range(12)], 250.0, "eeg")
+    mne.io.RawArray(1e-5 * x.T, info, verbose="ERROR").save(folder / "a_raw.fif", verbose="ERROR")
     for name in ("pictures", "sounds"):
         (folder / name).mkdir()
     for i in range(3):
@@ -60,8 +62,15 @@ def files_of_every_format(folder: Path) -> None:
 
 def shortened(words: list[str]) -> list[str]:
     """The same training, in a second."""
-    small = [*SHORT, *(["data.n=4000"] if "data=planted" in words else [])]
-    return ["train", *words[1:], *small]
+    from sigmapca_cli.composition.compose import compose_job
+    from sigmapca_cli.settings.ways import Way, way_of
+
+    steps = (
+        way_of(compose_job([word for word in composed(words) if "=" in word and word[:5] != "hydra"]).cfg)
+        is Way.STEPS
+    )
+    small = [*(["steps=20"] if steps else []), *(["data.n=4000"] if "data=planted" in words else [])]
+    return ["train", *words[1:], *small, "threads=1"]
 
 
 def composed(words: list[str]) -> list[str]:

@@ -22,14 +22,9 @@ def read_recording(path: Path, cfg: DataConfig) -> Table:
     Channels marked as bad, and spans of time annotated as bad, are left out and counted; data.recognise=false reads
     them. Raise InputError where MNE is not installed or cannot read the file.
     """
-    try:
-        import mne
-    except ImportError:
-        raise InputError(
-            f"{path} is a recording of EEG or MEG: reading it needs a package: pip install mne"
-        ) from None
+    mne = package(f"{path} is a recording of EEG or MEG: reading it")
     with damaged(path), mne.utils.use_log_level("ERROR"):
-        raw = _opened(mne, path)
+        raw = opened(path)
         bad = [name for name in raw.info["bads"] if cfg.recognise]
         channels = mne.pick_types(raw.info, meg=True, eeg=True, ecog=True, seeg=True, exclude=bad)
         if not len(channels):
@@ -52,8 +47,18 @@ def read_recording(path: Path, cfg: DataConfig) -> Table:
     return table
 
 
-def _opened(mne: Any, path: Path) -> Any:
+def package(what: str) -> Any:
+    """Return MNE. Raise InputError that `what` needs it where it is not installed."""
+    try:
+        import mne
+    except ImportError:
+        raise InputError(f"{what} needs a package: pip install mne") from None
+    return mne
+
+
+def opened(path: Path) -> Any:
     """Return the recording without its values. Raise InputError for epochs and other content of FIF files."""
+    mne = package(f"{path} is a recording of EEG or MEG: reading it")
     try:
         return mne.io.read_raw(path, preload=False)
     except ValueError as problem:
