@@ -108,8 +108,22 @@ class MatrixFreeJacobian:
         u = (change / self.root - self.scaled(v)) / length
         return replace(self, changes=(*self.changes, (u, v / length)))
 
-    def _solved(self, S: Array) -> tuple[Arnoldi, Array]:
-        space = Arnoldi(self.scaled, -S / self.root, LARGEST)
+    def kept(self, S: Array, most: int) -> MatrixFreeJacobian:
+        """Return a J whose products take no pass over rows: J̃ in the Krylov space of S, the identity outside it.
+
+        The space has `most` dimensions at most; it is the one that a Newton step from S needs.
+        """
+        space = self._solved(S, most)[0]
+        V, change = space.V[: space.m], space.H[: space.m] - np.eye(space.m)
+
+        def product(theta: Array) -> Array:
+            v = self.root * theta
+            return np.asarray(self.root * (v + (change @ (V @ v)) @ V))
+
+        return MatrixFreeJacobian(product, self.root)
+
+    def _solved(self, S: Array, most: int = LARGEST) -> tuple[Arnoldi, Array]:
+        space = Arnoldi(self.scaled, -S / self.root, most)
         while True:
             more = space.extend()
             first = np.zeros(space.m + 1)

@@ -1,0 +1,154 @@
+"""Guarded Newton steps of all ways together, on projected rows, from a state towards its stable stationary point.
+
+The field is averaged over all the rows at every step. Its Jacobian takes many passes: it is measured from part of the
+rows, kept in its Krylov space, and corrected by what each step shows of the field (Broyden 1965), as the last steps of
+solver=newton are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from sigmapca_cli.linalg.rotations import nearest_orthonormal
+from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
+from sigmapca_cli.training.convergence import FLAT, ROWS
+from sigmapca_cli.training.coupled import FEW, PRODUCTS, UNSTABLE, Coupled, Modes
+from sigmapca_cli.training.curvature import responses_at
+from sigmapca_cli.training.local import LocalField
+
+Array = np.ndarray
+
+ENOUGH = 0.1
+"""Length of a Newton step, as a share of `tol`, at which a run has come to rest."""
+TRUST, LEAST_TRUST = 0.1, 0.02
+"""Largest angle of a component in one step, radians, and what it is halved to while steps oppose each other. Steps of
+0.3 rad multiplied the residual on photographs by ten before it fell."""
+ESCAPE = 0.3
+"""Angle of the step that leaves a saddle, radians."""
+JACOBIAN_KEPT, MODES_KEPT = 0.3, 0.6
+"""Angles that the filters may turn by, radians, before the Jacobian, and the curvatures of the ways, are measured
+again."""
+CORRECTED = 12
+"""Number of steps that one Jacobian is corrected for."""
+
+
+@dataclass
+class Descent:
+    """The steps so far.
+
+    local: the field with the filters as they are now; rows (n, m): projected rows that it is averaged over; some: those
+    for the Jacobian; near (G, b, m): those for the curvatures of the ways; rigid: whether a constraint keeps the
+    filters orthonormal; evaluated: number of rows at which the field was computed.
+    """
+
+    local: LocalField
+    rows: Array
+    some: Array
+    near: Array
+    rigid: bool
+    evaluated: int = 0
+    modes: Modes | None = None
+    J: MatrixFreeJacobian | None = None
+    used: Array = field(default_factory=lambda: np.zeros(0, bool))
+    step: tuple[Array, Array, Array] | None = None
+    trust: float = TRUST
+    turned: float = 0.0
+    corrected: int = 0
+
+    def use(self, rows: Array, some: Array) -> None:
+        """Average the field over `rows` from now on, and its Jacobian over `some`."""
+        self.rows, self.some, self.J = rows, some, None
+
+    def advance(self, tol: float) -> bool:
+        """Make one step; return False, and make none, at rest at a stable point or where the field is not finite."""
+        modes = self._modes()
+        along = modes.along(self._mean(self.rows))
+        if not np.isfinite(along).all():
+            return False
+        exact = None
+        if self.J is None:
+            self.used = (np.abs(modes.curvature) > FLAT) | (np.abs(along) > FLAT**2)
+            if not self.used.any():
+                return False
+            exact = self._system(modes).jacobian()
+            self.J = exact.kept(along[self.used], max(PRODUCTS, min(int(self.used.sum()), FEW)))
+            self.evaluated += len(self.some) * PRODUCTS // 2
+            self.corrected = 0
+        elif self.step is not None:
+            before, theta, _ = self.step
+            self.J, self.corrected = self.J.corrected(along[self.used] - before, theta), self.corrected + 1
+        return self._moved(along[self.used], self._system(modes), exact, tol)
+
+    def _moved(self, S: Array, system: Coupled, exact: MatrixFreeJacobian | None, tol: float) -> bool:
+        assert self.J is not None
+        theta, guarded = self.J.newton_and_guarded(S)
+        longest = longest_of(system.moved(theta))
+        if longest <= ENOUGH * tol:
+            if exact is None:  # only a Jacobian that was measured here may say that the point is stable
+                self.J = None
+                return self.advance(tol)
+            leaves = exact.unstable(UNSTABLE)
+            if leaves is None:
+                return False
+            self._take(S, leaves * ESCAPE / longest_of(system.moved(leaves)), system)
+            self.J = self.modes = None
+            return True
+        if longest > TRUST:
+            theta = guarded()
+            self._adapt(system.moved(theta))
+        self._take(S, theta * min(1.0, self.trust / longest_of(system.moved(theta))), system)
+        return True
+
+    def _take(self, S: Array, theta: Array, system: Coupled) -> None:
+        """Move the filters by theta; forget what was measured too far away."""
+        move = system.moved(theta)
+        before, angle = self.turned, longest_of(move)
+        self.turned += angle
+        self.step = (S, theta, move)
+        self.local = replace(self.local, start=kept(self.local.start, move, self.rigid))
+        if self.turned > MODES_KEPT:
+            self.modes = self.J = None
+        elif self.corrected >= CORRECTED or self.turned // JACOBIAN_KEPT > before // JACOBIAN_KEPT:
+            self.J = None
+
+    def _adapt(self, move: Array) -> None:
+        """Shorten the steps while they oppose each other; lengthen them while they agree."""
+        if self.step is None or self.step[2].shape != move.shape:
+            return
+        last = self.step[2]
+        cosine = (move * last).sum() / max(np.linalg.norm(move) * np.linalg.norm(last), 1e-300)
+        self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
+        self.trust = min(max(self.trust, LEAST_TRUST), TRUST)
+
+    def _modes(self) -> Modes:
+        if self.modes is None:
+            self.local, self.turned, self.step = self.local.around(self.local.start), 0.0, None
+            found = responses_at(
+                partial(self.local.at, z=self.near), self.local.start, self.local.deviations(), self.rigid
+            )
+            self.modes = Modes.of(found)
+            q, k = self.local.start.shape
+            self.evaluated += (4 * k + q - k) * self.near.shape[0] * self.near.shape[1]
+        return self.modes
+
+    def _system(self, modes: Modes) -> Coupled:
+        return Coupled(partial(self.local.mean, z=self.some), self.local.start, modes, self.used, FLAT)
+
+    def _mean(self, rows: Array) -> Array:
+        self.evaluated += len(rows)
+        return self.local.mean(self.local.start, rows, "float64" if len(rows) <= ROWS else "float32")
+
+
+def longest_of(move: Array) -> float:
+    """Return the largest angle (radians) of a component in a move (q, k)."""
+    return max(float(np.linalg.norm(move, axis=0).max()), float(np.finfo(float).tiny))
+
+
+def kept(M: Array, move: Array, rigid: bool) -> Array:
+    """Return M (q, k) moved, radians, with the norms it had, or orthonormal where a constraint keeps it so."""
+    norms = np.linalg.norm(M, axis=0)
+    moved = M + move * norms
+    return nearest_orthonormal(moved) if rigid else moved * (norms / np.linalg.norm(moved, axis=0))
