@@ -105,7 +105,7 @@ def datasets(path: Path) -> dict[str, Any]:
     import numpy as np
 
     from sigmapca_cli.storage.files import reading
-    from sigmapca_cli.system.untrusted_files import Budget, as_text, held_bytes
+    from sigmapca_cli.system.untrusted_hdf5 import Budget, as_text, held_bytes
 
     found: dict[str, Any] = {}
 

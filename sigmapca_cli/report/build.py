@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections import Counter
@@ -23,9 +24,15 @@ MOST_COMPARED = 20
 def write_report(names: Sequence[str], path: str | os.PathLike[str]) -> Path:
     """Write an HTML report of the named runs; a folder of runs, such as a sweep, means all runs in it."""
     report = Report(*open_all(names))
-    folders = [Path(name) for name in names if Path(name).is_dir()] + [
-        place for run in report.runs for place in (run.folder, run.folder.parent)
-    ]
+    drawn = [report.runs[i] for i in report.drawn]
+    if len(drawn) < len(report.runs):
+        logging.getLogger("sigmapca").warning(
+            "%s runs: %d of them are drawn, spaced evenly; the table has all",
+            f"{len(report.runs):,}",
+            len(drawn),
+        )
+    folders = [Path(name) for name in names if Path(name).is_dir()]
+    folders += [place for run in drawn for place in (run.folder, run.folder.parent)]
     return write_page(path, title(report), sections(report, paths.found_in(folders)), subtitle(report))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
@@ -74,7 +76,9 @@ def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
     for name in names:
         folder = Path(name)
         if folder.is_dir() and not is_run_folder(folder):
-            for found in find_runs(folder):
+            summaries = find_runs(folder)
+            words = f"reading {len(summaries):,} runs takes about {{time}} more"
+            for found in paced(summaries, itertools.repeat(1.0), len(summaries), words):
                 try:
                     if found.status == UNREADABLE:
                         raise InputError(found.error)

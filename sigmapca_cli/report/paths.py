@@ -38,7 +38,8 @@ class StoredPath:
 
 def found_in(folders: Iterable[Path]) -> list[StoredPath]:
     """Return the paths in these folders, in order; a file that is none is passed over."""
-    seen = list(dict.fromkeys(file.resolve() for folder in folders for file in sorted(folder.glob("*.json"))))
+    places = dict.fromkeys(folder.resolve() for folder in folders)
+    seen = dict.fromkeys(file.resolve() for folder in places for file in sorted(folder.glob("*.json")))
     return [path for path in map(read, seen) if path is not None][:MOST]
 
 

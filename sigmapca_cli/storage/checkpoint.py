@@ -17,7 +17,8 @@ from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.files import file_image, read_whole
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import Budget, attributes, damaged, self_contained
+from sigmapca_cli.system.untrusted_files import damaged
+from sigmapca_cli.system.untrusted_hdf5 import Budget, attributes, self_contained
 
 
 def save(

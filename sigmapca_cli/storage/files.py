@@ -24,14 +24,8 @@ import h5py
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError, SigmapcaError
 from sigmapca_cli.system.text import printable
-from sigmapca_cli.system.untrusted_files import (
-    in_the_way,
-    read_bytes,
-    reader,
-    refuse_irregular,
-    self_contained,
-    within_budget,
-)
+from sigmapca_cli.system.untrusted_files import in_the_way, read_bytes, reader, refuse_irregular
+from sigmapca_cli.system.untrusted_hdf5 import within_budget
 
 NOTE = b"\nsummary:"
 MARK = b"\nsha256:"
@@ -142,15 +136,25 @@ def read_whole(path: Path) -> tuple[bytes, bool]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[h5py.File]:
-    """Open `path` for reading; whatever HDF5 reports inside the block becomes a one-line InputError."""
+def surveyed(path: Path) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
+    """Open `path` for reading, with all that it holds by name.
+
+    Whatever HDF5 reports inside the block becomes a one-line InputError.
+    """
     try:
         with _open(path) as file:
-            yield within_budget(self_contained(file))
+            yield file, within_budget(file)
     except SigmapcaError:
         raise
     except Exception as error:  # damaged bytes come out of h5py as almost any type
         raise unreadable(path, error) from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[h5py.File]:
+    """Open `path` for reading, as `surveyed` does."""
+    with surveyed(path) as (file, _):
+        yield file
 
 
 def put(group: h5py.Group, name: str, value: Any) -> h5py.Dataset:

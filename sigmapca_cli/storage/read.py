@@ -5,38 +5,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.storage import format as fmt
-from sigmapca_cli.storage.files import read_whole, reading
-from sigmapca_cli.storage.layout import check_layout
+from sigmapca_cli.storage.contents import Contents, check_format
+from sigmapca_cli.storage.files import read_whole
 from sigmapca_cli.storage.lock import is_owned
 from sigmapca_cli.storage.metrics import MetricTable, latest, read_metrics_jsonl
 from sigmapca_cli.storage.stored_yaml import stored_yaml
-from sigmapca_cli.storage.summary import check_attrs, plain, read_summary
+from sigmapca_cli.storage.summary import read_summary
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
-from sigmapca_cli.system.untrusted_files import Budget, as_text, attributes, held_bytes
 
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a run wrote here."""
     return (folder / fmt.RUN_FILE).exists() or (folder / fmt.METRICS_FILE).exists()
-
-
-def check_format(path: Path, attrs: Any) -> None:
-    """Refuse, in words, an HDF5 file that is not a run, or a run of a later format."""
-    found = attrs.get("format")
-    if found is None or as_text(found) != fmt.FORMAT:
-        named = f" (its format says {plain(found)!r})" if found is not None else ""
-        raise InputError(f"{path}: an HDF5 file, but not a sigmapca run{named}")
-    version = int(attrs.get("format_version", 0))
-    if version > fmt.FORMAT_VERSION:
-        raise InputError(
-            f"{path}: run format version {version}, newer than this program's {fmt.FORMAT_VERSION}; update it"
-        )
 
 
 def true_status(recorded: str, folder: Path) -> str:
@@ -104,12 +89,13 @@ class StoredRun:
     @cached_property
     def attrs(self) -> dict[str, Any]:
         """Return the root attributes; empty while a young run has no run.h5 yet."""
-        if not self.path.exists() and is_run_folder(self.folder):
-            return {}
-        with reading(self.path) as file:
-            check_format(self.path, file.attrs)
-            check_layout(file)
-            return check_attrs({name: plain(value) for name, value in attributes(file).items()})
+        return {} if self._contents is None else self._contents.attrs
+
+    @cached_property
+    def _contents(self) -> Contents | None:
+        """What run.h5 holds; None while a young run has none yet."""
+        young = not self.path.exists() and is_run_folder(self.folder)
+        return None if young else Contents(self.path)
 
     @cached_property
     def status(self) -> str:
@@ -155,11 +141,7 @@ class StoredRun:
         ndarray or None
             None where the run has no such array.
         """
-        if not self.path.exists() and is_run_folder(self.folder):
-            return None
-        with reading(self.path) as file:
-            data = file.get(name)
-            return Budget(held_bytes(file)).read(data) if isinstance(data, h5py.Dataset) else None
+        return None if self._contents is None else self._contents.array(name)
 
     @cached_property
     def filters(self) -> np.ndarray | None:
@@ -243,11 +225,7 @@ class StoredRun:
     @cached_property
     def patch_shape(self) -> tuple[int, int, int] | None:
         """Return (rows, columns, channels) where a filter is an image patch, else None."""
-        if not self.path.exists():
-            return None
-        with reading(self.path) as file:
-            shape = file["filters"].attrs.get("patch_shape") if "filters" in file else None
-            return None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2]))
+        return None if self._contents is None else self._contents.patch_shape
 
     @cached_property
     def metrics(self) -> dict[str, np.ndarray]:
@@ -263,34 +241,24 @@ class StoredRun:
                 step = row.pop("step")
                 table.row(step, {k: np.nan if v is None else v for k, v in row.items()})
             return table.arrays()
-        return self._group("metrics")
+        return {} if self._contents is None else self._contents.group("metrics")
 
     @cached_property
     def evaluation(self) -> dict[str, Any]:
         """Return {name: float, str or array}, the metrics of the finished run."""
-        return {k: v.item() if v.shape == () else v for k, v in self._group("evaluation").items()}
+        found = {} if self._contents is None else self._contents.group("evaluation")
+        return {name: _value(array) for name, array in found.items()}
 
     def _string(self, name: str) -> str:
         value = self.array(name)
         return _decode(value[()]) if value is not None else ""
 
-    def _group(self, name: str) -> dict[str, Any]:
-        """Every data set below the group, by its name within it; strings as str."""
-        out: dict[str, Any] = {}
-        if not self.path.exists():
-            return out
 
-        def visit(key: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                value = budget.read(item)
-                text = value.dtype.kind in "SO" and value.shape == ()
-                out[key] = np.array(printable(_decode(value[()]), keep="\n\t")) if text else value
-
-        with reading(self.path) as file:
-            budget = Budget(held_bytes(file))
-            if name in file:
-                file[name].visititems(visit)
-        return out
+def _value(array: np.ndarray) -> Any:
+    """Return a stored array; of a scalar its value, and of a text its characters, with escapes for those of control."""
+    if array.shape == () and array.dtype.kind in "SO":
+        return printable(_decode(array[()]), keep="\n\t")
+    return array.item() if array.shape == () else array
 
 
 def _decode(text: Any) -> str:

@@ -22,7 +22,7 @@ def stored_yaml(text: str, path: Path) -> dict[str, Any]:
     try:
         if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
             raise ValueError("an alias")
-        loaded = yaml.safe_load(text)
+        loaded = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # libyaml: ten times as quick
         resolved = "${" not in json.dumps(loaded, default=str)
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path}: the configuration inside is not YAML") from error

@@ -11,7 +11,7 @@ import numpy as np
 from sigmapca_cli.storage.files import read_note, reading, unreadable
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable, reason
-from sigmapca_cli.system.untrusted_files import attributes
+from sigmapca_cli.system.untrusted_hdf5 import attributes
 
 NUMBERS = ("seed", "threads", "n", "p", "wall_seconds", "peak_memory_bytes", "format_version", "processes")
 TEXTS = ("format", "status", "model", "created", "finished", "config_hash", "data_hash", "device", "error")
@@ -61,22 +61,35 @@ def summary_text(file: h5py.File) -> str:
 
 def read_summary(path: Path) -> dict[str, Any]:
     """The summary behind the file, or one made from the file where another program has changed it."""
+    found = noted_summary(path)
+    if found is not None:
+        return found
+    with reading(path) as file:
+        made = summarise(file)
+    return _checked(path, made)
+
+
+def noted_summary(path: Path) -> dict[str, Any] | None:
+    """The summary behind the file; None where another program has changed the file and so dropped it."""
     text = read_note(path)
     if text is None:
-        with reading(path) as file:
-            found = summarise(file)
-    else:
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise unreadable(path, error) from error
+        return None
     try:
-        return _checked(found)
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(path, error) from error
+    return _checked(path, found)
+
+
+def _checked(path: Path, found: Any) -> dict[str, Any]:
+    """Return a summary whose values have the types that `summarise` gives; raise InputError otherwise."""
+    try:
+        return _typed(found)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{path}: damaged, its summary is none ({reason(error)})") from None
 
 
-def _checked(found: Any) -> dict[str, Any]:
+def _typed(found: Any) -> dict[str, Any]:
     """Return a summary whose values have the types that `summarise` gives; raise ValueError and the like otherwise."""
     step, shape = found["step"], found["shape"]
     return {

@@ -11,6 +11,7 @@ from sigmapca_cli.report.gallery import BUDGET
 from sigmapca_cli.report.gather import Report, open_all
 from sigmapca_cli.report.page import Gallery, Table
 from sigmapca_cli.report.trust import certificate, verdicts
+from sigmapca_cli.storage import contents
 from sigmapca_cli.storage.read import StoredRun
 
 
@@ -71,7 +72,7 @@ def test_twenty_runs_of_large_filters_stay_below_5_mb(tmp_path: Path, write_run)
     assert 0.1 * BUDGET < page.stat().st_size < 5e6
 
 
-def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monkeypatch):
+def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monkeypatch, caplog):
     monkeypatch.setattr("sigmapca_cli.report.gather.MOST_DRAWN", 3)
     for seed in range(5):
         write_run(tmp_path / str(seed), 1, seed)
@@ -79,6 +80,16 @@ def test_more_runs_than_are_drawn_are_all_listed(tmp_path: Path, write_run, monk
     assert len(parts["Runs"][0].rows) == 5
     assert "3 of the 5 runs are shown" in parts["Runs"][1].text
     assert [panel.run for panel in parts["Filters"][0].panels] == [1, 3, 5]
+    write_report([str(tmp_path)], tmp_path / "page.html")
+    assert "3 of them are drawn" in caplog.text
+
+
+def test_a_run_is_opened_once(sweep: Path, tmp_path: Path, monkeypatch):
+    """HDF5 walks over a file at each opening: ten openings of each of 200 runs took the most of 17 s."""
+    opened, whole = [], contents.surveyed
+    monkeypatch.setattr(contents, "surveyed", lambda path: opened.append(path) or whole(path))
+    write_report([str(sweep)], tmp_path / "page.html")
+    assert sorted(opened) == sorted(sweep.glob("*/run.h5"))
 
 
 def test_the_certificate_names_the_components():

@@ -32,7 +32,8 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of, rows_of
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text, damaged, self_contained, stored
+from sigmapca_cli.system.untrusted_files import damaged
+from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 

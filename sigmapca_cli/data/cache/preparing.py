@@ -23,7 +23,7 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.system.atomic import remove_asides, replacing
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text
+from sigmapca_cli.system.untrusted_hdf5 import as_text
 
 
 def options_of(cfg: DataConfig) -> dict[str, Any]:

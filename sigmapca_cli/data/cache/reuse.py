@@ -7,7 +7,7 @@ from typing import Any
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.locate import data_roots
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text
+from sigmapca_cli.system.untrusted_hdf5 import as_text
 
 PREPARABLE = ("cifar10", "cifar100", "mnist")
 # Settings that may differ: where the files were, and what is applied when a prepared file is opened.

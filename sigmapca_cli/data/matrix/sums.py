@@ -29,7 +29,8 @@ from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text, damaged, self_contained, stored
+from sigmapca_cli.system.untrusted_files import damaged
+from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-moments", 1
 NO_ROWS = (

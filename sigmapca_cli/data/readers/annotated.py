@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.data.readers.sparse_files import csr
-from sigmapca_cli.system.untrusted_files import as_text, need_memory, stored
+from sigmapca_cli.system.untrusted_files import need_memory
+from sigmapca_cli.system.untrusted_hdf5 import as_text, stored
 
 TENX = {"barcodes", "data", "indices", "indptr", "shape"}
 

@@ -21,7 +21,8 @@ from sigmapca_cli.data.readers.packed import Decoded, Packing
 from sigmapca_cli.data.readers.sparse_files import from_group, is_group
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import as_text, damaged, need_memory, self_contained, stored
+from sigmapca_cli.system.untrusted_files import damaged, need_memory
+from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
 
 # Attributes by which a variable of netCDF names others that describe it.
 DESCRIBING = ("coordinates", "bounds", "ancillary_variables", "grid_mapping", "climatology")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.system.untrusted_files import as_text
+from sigmapca_cli.system.untrusted_hdf5 import as_text
 
 FILLS = ("_FillValue", "missing_value")
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import SPARSE, as_text, need_memory, stored
+from sigmapca_cli.system.untrusted_files import need_memory
+from sigmapca_cli.system.untrusted_hdf5 import SPARSE, as_text, stored
 
 VECTORS = 11
 """Numbers that reading and describing a matrix takes for each of its columns."""

@@ -1,0 +1,90 @@
+"""What run.h5 holds, read in one opening: its attributes, and the arrays that are small."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sigmapca_cli.storage import format as fmt
+from sigmapca_cli.storage.files import reading, surveyed
+from sigmapca_cli.storage.layout import check_layout
+from sigmapca_cli.storage.summary import check_attrs, noted_summary, plain
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_hdf5 import Budget, Item, as_text, attributes, held_bytes
+
+SMALL = 1 << 14
+"""Bytes of an array that is read with the rest; a larger one is read when it is asked for."""
+
+
+class Contents:
+    """What a run file held when it was opened.
+
+    attrs: its attributes, as JSON can hold them. patch_shape: (rows, columns, channels) where a filter is a patch.
+
+    Raises InputError for a file that is damaged, no run, or of a later format.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._small: dict[str, np.ndarray] = {}
+        self.patch_shape: tuple[int, int, int] | None = None
+        noted = noted_summary(path)
+        with surveyed(path) as (file, items):
+            attrs = {n: plain(v) for n, v in attributes(file).items()} if noted is None else noted["attrs"]
+            check_format(path, attrs)
+            check_layout(items)
+            self.attrs = check_attrs(attrs)
+            arrays = {name: item for name, item in items.items() if item.dtype is not None}
+            self._names = dict.fromkeys(sorted(arrays, key=lambda name: name.split("/")))
+            for name, item in arrays.items():
+                if _is_small(item):
+                    self._small[name] = _values(item)
+            shape = file["filters"].attrs.get("patch_shape") if "filters" in items else None
+            if shape is not None:
+                self.patch_shape = (int(shape[0]), int(shape[1]), int(shape[2]))
+
+    def array(self, name: str) -> np.ndarray | None:
+        """Return one stored array by its place in the file, or None where there is none."""
+        if name in self._small:
+            return self._small[name].copy()
+        if name not in self._names:
+            return None
+        with reading(self._path) as file:
+            return Budget(held_bytes(file)).read(file[name])
+
+    def group(self, name: str) -> dict[str, np.ndarray]:
+        """Return every array below a group, by its name within it."""
+        inside = f"{name}/"
+        found = {
+            full.removeprefix(inside): self.array(full) for full in self._names if full.startswith(inside)
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+def _is_small(item: Item) -> bool:
+    """Whether a data set is read with the rest; its texts of any length may be long, so only a single one is."""
+    return item.shape == () or (item.shape is not None and item.dtype.kind != "O" and item.bytes <= SMALL)
+
+
+def _values(item: Item) -> np.ndarray:
+    """Return the values of a small data set, texts of any length as objects."""
+    if item.dtype.kind == "O":
+        return np.asarray(Budget(0).read(h5py.Dataset(item.id)))
+    found: np.ndarray = np.empty(item.shape or (), item.dtype)
+    if found.size:
+        item.id.read(h5py.h5s.ALL, h5py.h5s.ALL, found)
+    return found
+
+
+def check_format(path: Path, attrs: Any) -> None:
+    """Refuse, in words, an HDF5 file that is not a run, or a run of a later format."""
+    found = attrs.get("format")
+    if found is None or as_text(found) != fmt.FORMAT:
+        named = f" (its format says {plain(found)!r})" if found is not None else ""
+        raise InputError(f"{path}: an HDF5 file, but not a sigmapca run{named}")
+    version = int(attrs.get("format_version", 0))
+    if version > fmt.FORMAT_VERSION:
+        raise InputError(
+            f"{path}: run format version {version}, newer than this program's {fmt.FORMAT_VERSION}; update it"
+        )
