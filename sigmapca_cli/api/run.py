@@ -216,13 +216,33 @@ class Run(StoredRun):
         stored = str(self.evaluation.get("identifiability/words", "")).splitlines()
         return getattr(self, "_sentences", stored)
 
-    def plot(self, what: str = "filters") -> Picture:
+    def plot(
+        self,
+        what: str = "filters",
+        *,
+        width: float | None = None,
+        title: bool = True,
+        colour: str | None = None,
+        components: tuple[int, int] = (1, 2),
+        x_label: str | None = None,
+    ) -> Picture:
         """Draw a figure of the run.
 
         Parameters
         ----------
         what : str
-            Name of a figure: filters, curves, spectrum, histograms, signals, scatter or certificate.
+            Name of a figure: filters, curves, spectrum, patterns, scree, histograms, scores, biplot, signals,
+            scatter or certificate.
+        width : float, optional
+            Of the figure, in inches; what suits its content unless given.
+        title : bool
+            Whether a title stands above it.
+        colour : str, optional
+            Column of the run's file by which the points of scores and biplot are coloured.
+        components : tuple of int
+            The two that scores and biplot show, counted from 1.
+        x_label : str, optional
+            What numbers in the names of columns are, such as "wavelength (nm)".
 
         Returns
         -------
@@ -236,12 +256,15 @@ class Run(StoredRun):
         """
         from sigmapca_cli.api.pictures import Picture
         from sigmapca_cli.figures.run import NAMES, WITH_DATA, draw
+        from sigmapca_cli.figures.style import style_of
         from sigmapca_cli.settings.checks import choice
 
         choice("what", what, NAMES)
         if self.filters is None:
             raise InputError(f"{shortened(self.folder)}: this run holds no solution (status {self.status})")
-        figure = draw(what, self, self.source if what in WITH_DATA else None)
+        pair = ",".join(map(str, components))
+        style = style_of(None, pair, width=width, titled=title, colour=colour, x_label=x_label)
+        figure = draw(what, self, self.source if what in WITH_DATA else None, style)
         if figure is None:
             raise InputError(f"{what}: {shortened(self.folder)} has nothing to draw there")
         return Picture(figure)

@@ -10,7 +10,6 @@ import typer
 def add(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("transform", help="Write components of new rows, each of variance 1.")(transform)
-    app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
     app.command("reconstruct", help="Write rows back, or without some components.")(reconstruct)
     app.command("export", help="Write a solution as .npz, .safetensors, .onnx, or for MNE.")(export)
 
@@ -90,72 +89,6 @@ def numbered(words: str, k: int) -> list[int]:
     if not all(part.isdecimal() and 1 <= int(part) <= k for part in parts) or len(set(parts)) < len(parts):
         raise InputError(f"--without {words}: give components from 1 to {k}, each once, as in --without 1,3")
     return [int(part) - 1 for part in parts]
-
-
-def loadings(
-    run: str = RUN,
-    output: str = typer.Argument(
-        None, metavar="[FILE]", help="NAME.csv or NAME.parquet; printed without it."
-    ),
-    rotate: str = typer.Option(
-        None,
-        "--rotate",
-        metavar="METHOD",
-        help="varimax, quartimax, equamax, oblimax, oblimin, promax, quartimin.",
-    ),
-    force: bool = FORCE,
-) -> None:
-    """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import claim, files_of_run
-    from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.settings.checks import choice
-    from sigmapca_cli.solution.loadings import ROTATIONS, loadings_of, rotated
-    from sigmapca_cli.system.text import printable
-
-    opened = open_run(run)
-    if output is not None:
-        claim(output, keeps=files_of_run(opened), force=force)
-    found = loadings_of(opened)
-    if rotate is not None:
-        choice("--rotate", rotate, ROTATIONS)
-        found = rotated(found, rotate)
-    header = ["feature", *(f"component_{i + 1}" for i in range(found.values.shape[1])), "communality"]
-    if output is not None:
-        write_table(Path(output), header, found)
-        return
-    rows = [
-        [printable(name), *(f"{v:.3f}" for v in line), f"{h:.3f}"]
-        for name, line, h in zip(found.names, found.values, found.communality, strict=True)
-    ]
-    share = [] if found.share is None else [["share of variance", *(f"{v:.3f}" for v in found.share), ""]]
-    print(table(header, [*rows, *share]))
-    if found.correlation is not None:
-        print("\ncorrelations of the factors")
-        print(table(header[1:-1], [[f"{v:.3f}" for v in line] for line in found.correlation], left=()))
-
-
-def write_table(path: Path, header: list[str], found: Any) -> None:
-    """Write loadings as CSV, or as Parquet, whole or not at all."""
-    import numpy as np
-    import pandas
-
-    from sigmapca_cli.system.atomic import replacing
-    from sigmapca_cli.system.errors import InputError
-
-    if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path}: loadings are written as .csv or .parquet")
-    numbers = np.column_stack([found.values, found.communality])
-    table = pandas.DataFrame(numbers, columns=header[1:])
-    table.insert(0, "feature", found.names)
-    with replacing(path) as aside:
-        try:
-            table.to_csv(aside, index=False) if path.suffix == ".csv" else table.to_parquet(
-                aside, index=False
-            )
-        except ImportError:
-            raise InputError(f"{path}: writing Parquet needs a package: pip install pyarrow") from None
-    print(f"{path}: {len(found.names)} features × {found.values.shape[1]} components")
 
 
 def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dict[str, Any]:

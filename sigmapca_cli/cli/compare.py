@@ -121,6 +121,7 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     from sigmapca_cli.figures.agreement import plot_agreement, plot_rotation
     from sigmapca_cli.figures.filters import plot_filters
     from sigmapca_cli.figures.save import save
+    from sigmapca_cli.figures.titles import format_sigma
 
     if found.agreement is None:
         return []
@@ -135,7 +136,7 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     # A row of the one run stands above a row of the other, so both are as long as the grid is wide.
     per_row = min(len(rows), 8 if a.patch_shape else 4)
     count = len(rows)
-    blocks, sigmas, numbers = [], [], []
+    blocks, labels = [], []
     for start in range(0, count, per_row):
         part = slice(start, start + per_row)
         empty = per_row - len(rows[part])  # places that stay empty in the last two rows: nan
@@ -143,11 +144,10 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
         for side, (directions, spreads, chosen) in enumerate(sides):
             shown = directions[:, chosen] * (signs[part] if side else 1.0)
             blocks.append(np.pad(shown, ((0, 0), (0, empty)), constant_values=np.nan))
-            sigmas.append(np.pad(spreads[chosen], (0, empty), constant_values=np.nan))
-            numbers += [*(chosen + 1), *[0] * empty]
+            labels += [f"{i + 1}: σ {format_sigma(spreads[i])}" for i in chosen] + [""] * empty
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
     grid = plot_filters(
-        np.hstack(blocks), np.concatenate(sigmas), a.patch_shape, title, columns=per_row, numbers=numbers
+        np.hstack(blocks), None, a.patch_shape, title, columns=per_row, labels=labels, names=a.names
     )
     written += save(grid, folder / "matched")
     R, _ = rotation_between(a.directions, b.directions)
@@ -287,6 +287,7 @@ def draw_stability(words: str, runs: list[Any], folder: Path) -> list[Path]:
     found = clustered(filters)
     paths = save(plot_stability(found, words), folder / "stability")
     shape = runs[0].patch_shape
-    centres = plot_filters(found.centrotype, None, shape, "centres of the clusters, most stable first")
+    title = "centres of the clusters, most stable first"
+    centres = plot_filters(found.centrotype, None, shape, title, names=runs[0].names)
     paths += save(centres, folder / "centres")
     return paths + save(plot_similarity(filters, found, words), folder / "similarity")

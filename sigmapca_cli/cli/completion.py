@@ -216,6 +216,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "cfg": words("job", "hydra", "all"),
     "info": words("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
     "what": words(*FIGURES),
+    "plot.formats": words("png", "pdf", "svg", "pdf,svg"),
     "to": words("tensorboard", "mlflow", "wandb"),
     "tag": words(),
     "install": words(*SHELLS),

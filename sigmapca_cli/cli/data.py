@@ -41,7 +41,10 @@ def data(
         False, "--components", help="Eigenvalues, and how many components by several rules."
     ),
     figure: str = typer.Option(
-        None, "--figure", metavar="STEM", help="Draw a mosaic or the signals: STEM.png, .pdf."
+        None,
+        "--figure",
+        metavar="STEM",
+        help="Draw a mosaic, the signals, or with --components the scree: STEM.png, .pdf.",
     ),
     key: str = typer.Option(None, "--key", help="npz, mat: which variable."),
     dataset: str = typer.Option(None, "--dataset", help="h5: which data set."),
@@ -72,7 +75,11 @@ def data(
         print("\n".join(component_lines(facts)))
     else:
         print("\n".join(page(facts)))
-    if figure:
+    if figure and components:
+        from sigmapca_cli.figures.data import plot_eigenvalues
+
+        print("\n".join(map(str, plot_eigenvalues(facts, path, figure))))
+    elif figure:
         from sigmapca_cli.figures.data import plot_data
 
         with silence_warnings():  # what there is to say has been said

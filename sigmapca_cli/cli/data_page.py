@@ -129,7 +129,7 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
 
     if "components" not in facts:
         raise InputError("these data have no eigenvalues to show: all features are constant")
-    found = facts["components"]
+    found = facts.get("components_then", facts["components"])
     values = found["eigenvalues"]
     total = found.get("total") or sum(values)
     rows, so_far = [], 0.0
@@ -149,6 +149,8 @@ def component_lines(facts: dict[str, Any]) -> list[str]:
         lines.append("the further ones of these data are not computed")
     lines += ["", *(f"k={found[s]:<6} {s} of the variance" for s in ("90 %", "95 %", "99 %") if s in found)]
     lines += [f"k={found[rule]:<6} {text}" for rule, text in words.items() if rule in found]
+    if "components_then" in facts:
+        lines += ["", "of the data as this command reads them:", f"  {facts['command']}"]
     different = len({found[rule] for rule in words if rule in found}) > 1
     return [*lines, WHY_DIFFERENT] if different else lines
 

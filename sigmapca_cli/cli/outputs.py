@@ -75,14 +75,15 @@ def without_folder(place: Path, folder: Path) -> Exception:
     return InputError(f"{place}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
 
 
-def drawings(folder: Path, names: Iterable[str]) -> list[Path]:
+def drawings(folder: Path, names: Iterable[str], formats: tuple[str, ...] | None = None) -> list[Path]:
     """Return the files of figures in a folder, which is made if the one above it is there."""
     from sigmapca_cli.figures.save import make_folder, targets
+    from sigmapca_cli.figures.style import FORMATS
 
     if not folder.parent.is_dir():
         raise without_folder(folder, folder)
     make_folder(folder)
-    return [file for name in names for file in targets(folder / name)]
+    return [file for name in names for file in targets(folder / name, formats or FORMATS)]
 
 
 def files_of_run(run: Any) -> list[Any]:

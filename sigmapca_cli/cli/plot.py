@@ -1,21 +1,43 @@
-"""`sigmapca plot RUN`: figures of a run, PNG and PDF."""
+"""`sigmapca plot RUN`: figures of a run, for the screen and for print."""
+
+from typing import Any
 
 import typer
 
 # The names that figures.run draws, which is not imported for a help text.
-FIGURES = ("filters", "curves", "spectrum", "histograms", "signals", "scatter", "certificate")
+FIGURES = (
+    "filters", "curves", "spectrum", "patterns", "scree", "histograms", "scores", "biplot", "signals", "scatter",
+    "certificate",
+)  # fmt: skip
 WHAT = f"{', '.join(FIGURES)}; repeatable."
 
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("plot", help="Draw a run: filters, curves, spectrum (PNG, PDF).")(plot)
+    app.command("plot", help="Draw a run: filters, scree, scores … (PNG, PDF, SVG).")(plot)
 
 
 def plot(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
     what: list[str] = typer.Option(None, "--what", help=WHAT),
     output: str = typer.Option(None, "--output", "-o", help="Folder for the files; default: <run>/figures."),
+    width: float = typer.Option(None, "--width", help="Inches, such as 3.5 for a column of a journal."),
+    formats: str = typer.Option(None, "--format", metavar="LIST", help="png,pdf,svg; default: png,pdf."),
+    dpi: int = typer.Option(150, "--dpi", help="Pixels per inch of a PNG."),
+    title: bool = typer.Option(True, "--title/--no-title", help="Whether a title stands above."),
+    colour: str = typer.Option(
+        None,
+        "--colour",
+        "--color",
+        metavar="COLUMN",
+        help="scores, biplot: colour rows by this column of their file.",
+    ),
+    components: str = typer.Option(
+        None, "--components", metavar="1,2", help="scores, biplot: which two; default: 1,2."
+    ),
+    x_label: str = typer.Option(
+        None, "--x-label", metavar="TEXT", help="filters: what numbers in the names of columns are."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace files that exist."),
 ) -> None:
     """Write the figures that suit the run, or those named, and say where they are."""
@@ -23,26 +45,37 @@ def plot(
 
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.cli.outputs import claim, drawings, files_of_run
-    from sigmapca_cli.data import build
-    from sigmapca_cli.data.stored import data_config
     from sigmapca_cli.figures.run import plot_run
+    from sigmapca_cli.figures.style import style_of
     from sigmapca_cli.storage.find import shortened
-    from sigmapca_cli.system.errors import InputError
 
+    style = style_of(formats, components, width=width, dpi=dpi, titled=title, colour=colour, x_label=x_label)
+    named = what or (["scores"] if colour or components else None)
     found = open_run(run)
     folder = Path(output) if output else found.folder / "figures"
     if output:
-        claim(drawings(folder, what or FIGURES), reads=files_of_run(found), force=force)
-    source = None
-    try:
-        source = build(data_config(found.config))
-    except InputError as problem:
-        # Filters, curves and spectrum need no data: a run copied from a cluster can still be drawn.
-        print(f"without the data, so fewer figures: {problem}")
-    if source is not None and found.filters is not None and source.p != len(found.filters):
-        print(
-            f"without the data, so fewer figures: they have {source.p} features, the run {len(found.filters)}"
-        )
-        source = None
-    for path in plot_run(found, folder, what or None, source=source):
+        claim(drawings(folder, named or FIGURES, style.formats), reads=files_of_run(found), force=force)
+    for path in plot_run(found, folder, named, data_of(found), style):
         print(shortened(path))
+
+
+def data_of(run: Any) -> Any:
+    """Return the data of a run; None, and a line that says so, where they cannot be read or are others.
+
+    Filters, curves and spectrum need no data: a run copied from a cluster can still be drawn.
+    """
+    from sigmapca_cli.data import build
+    from sigmapca_cli.data.stored import data_config
+    from sigmapca_cli.system.errors import InputError
+
+    try:
+        source = build(data_config(run.config))
+    except InputError as problem:
+        print(f"without the data, so fewer figures: {problem}")
+        return None
+    if run.filters is not None and source.p != len(run.filters):
+        print(
+            f"without the data, so fewer figures: they have {source.p} features, the run {len(run.filters)}"
+        )
+        return None
+    return source

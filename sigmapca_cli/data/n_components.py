@@ -18,6 +18,8 @@ WORDS = ("auto", "all", "mdl", "mle")
 
 LEAST_RANK = 6
 """Of fewer directions, a single large one would look like a component above noise."""
+PARALLEL_WORK, PARALLEL_SIDE = 1e9, 600
+"""Multiplications of a covariance, and its size, up to which rows are permuted."""
 MOST_SEARCHED = 1024
 """Largest number of leading components that are computed to find how many a word or a share means."""
 
@@ -147,23 +149,29 @@ def _evidence(values: Array, k: int, n: int) -> float:
     return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 
-def by_parallel_analysis(x: Array, repeats: int = 5) -> int:
-    """Return the number of leading components of rows x (n, p) above those of unrelated columns, at least 1.
+def chance_eigenvalues(x: Array, repeats: int = 5) -> Array | None:
+    """Return the mean eigenvalues of the covariance of rows x (n, p) whose columns are each permuted by themselves.
 
-    Each column is permuted by itself, which keeps its distribution and takes every relation away; a component counts if
-    its eigenvalue, and those before it, are above the mean of the permuted ones. Source: Horn (1965).
+    This keeps the distribution of each column and takes every relation away: parallel analysis counts the components
+    above it. None where it would take long. Source: Horn (1965).
     """
+    if x.size * min(x.shape) > PARALLEL_WORK or min(x.shape) > PARALLEL_SIDE or len(x) < 3:
+        return None
     rng = np.random.default_rng(0)
 
     def values_of(rows: Array) -> Array:
         centred = rows - rows.mean(axis=0)
         gram = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
-        return np.linalg.eigvalsh(gram)[::-1]
+        return np.linalg.eigvalsh(gram)[::-1] / len(rows)
 
-    values = values_of(x)
-    chance = np.mean([values_of(rng.permuted(x, axis=0)) for _ in range(repeats)], axis=0)
-    above = values > chance
-    return max(1, len(values) if above.all() else int(above.argmin()))
+    return np.asarray(np.mean([values_of(rng.permuted(x, axis=0)) for _ in range(repeats)], axis=0))
+
+
+def above_chance(values: Array, chance: Array) -> int:
+    """Return the number of leading eigenvalues above those by chance, at least 1."""
+    few = min(len(values), len(chance))
+    above = values[:few] > chance[:few]
+    return max(1, few if above.all() else int(above.argmin()))
 
 
 def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:

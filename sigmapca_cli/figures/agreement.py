@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.agreement import MATCH_THRESHOLD
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, new_figure
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, heading, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +45,7 @@ def plot_agreement(
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label("matched |cos|" + (f"\nfrom chance {chance:.2f}" if chance else ""), fontsize=7)
     bar.ax.tick_params(labelsize=7)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 
@@ -65,12 +65,11 @@ def plot_rotation(
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label(f"R, dots: |R| > {threshold:g}", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 
-def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
+def plot_certificate(certificate: Certificate, title: str = "", width: float | None = None) -> Figure:
     """Draw the score of every pair, curvature divided by its standard error: identified pairs blue, repelled red.
 
     Dots mark arbitrary pairs, whose score is below the threshold. Colours are clipped at ±10 thresholds.
@@ -81,7 +80,7 @@ def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
     k = len(certificate.sigma)
     bound = 10 * certificate.threshold
     side = min(0.16 * k + 1.6, 9)
-    figure = new_figure(max(side + 1.2, 4.2), side + 0.7)
+    figure = new_figure(max(side + 1.2, 4.2), side + 0.7, width)
     axes = figure.add_subplot()
     axes.set_facecolor("white")
     masked = np.ma.masked_array(np.nan_to_num(certificate.score), np.eye(k, dtype=bool))
@@ -98,9 +97,8 @@ def plot_certificate(certificate: Certificate, title: str = "") -> Figure:
     repelled = int(((certificate.verdict == REPELLED) & other).sum()) // 2
     said = pairs_said(certificate.verdict != IDENTIFIED).lstrip(", ") or "all pairs are identified"
     words = f"{said}: {len(rows) // 2} arbitrary (dots), {repelled} repelled (red)"
-    figure.supxlabel(words, fontsize=7)
-    if title:
-        axes.set_title(title, fontsize=9)
+    figure.supxlabel(textwrap.fill(words, max(int(figure.get_figwidth() * 16), 12)), fontsize=7)
+    heading(figure, title)
     return figure
 
 
@@ -124,8 +122,7 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
     tidy(axes)
     handles = [Patch(color=BLUE, label="reproducible"), Patch(color=GREY, label="not")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 
@@ -148,8 +145,7 @@ def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str =
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label("|cos|", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 

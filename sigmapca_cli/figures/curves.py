@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, heading, new_figure, panels_across, tidy
 from sigmapca_cli.figures.scales import apply_nines
 from sigmapca_cli.figures.titles import UNIT
 
@@ -24,16 +24,23 @@ LABELS = {
 }
 
 
-def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[str, ...] = DRAWN) -> Figure:
+def plot_curves(
+    metrics: Mapping[str, ArrayLike],
+    title: str = "",
+    names: tuple[str, ...] = DRAWN,
+    width: float | None = None,
+) -> Figure:
     """Draw one panel for each metric of `names` with finite values, over metrics["step"].
 
     More than 200 points are drawn faintly, with their running mean on top, because the losses of batches are noisy.
     """
     series = _finite_series(metrics, names)
-    figure = new_figure(3.6 * max(len(series), 1), 2.7)
+    columns = panels_across(len(series), 2.4, max(len(series), 1), width)
+    lines = -(-len(series) // columns) or 1
+    figure = new_figure(3.6 * columns, 2.7 * lines, width)
     axes = None
     for i, (name, (step, value)) in enumerate(series.items()):
-        axes = figure.add_subplot(1, len(series), i + 1)
+        axes = figure.add_subplot(lines, columns, i + 1)
         window = max(len(value) // 50, 1) if len(value) > 200 else 1
         faint = window > 1
         axes.plot(step, value, color=BLUE, alpha=0.25 if faint else 1.0, linewidth=0.7 if faint else 1.3,
@@ -50,8 +57,7 @@ def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", names: tuple[
         tidy(axes)
     if axes is None:
         figure.text(0.5, 0.5, "nothing was logged", ha="center", va="center", fontsize=9)
-    if title:
-        figure.suptitle(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 

@@ -12,6 +12,7 @@ from sigmapca_cli.figures.filters import as_rgb, plot_images
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_points
+from sigmapca_cli.figures.scree import plot_scree
 from sigmapca_cli.figures.signals import plot_traces
 from sigmapca_cli.system.errors import InputError
 
@@ -30,6 +31,14 @@ def plot_data(path: str | Path, stem: str | Path, **options: Any) -> list[Path]:
 
     source, _ = lenient(DataConfig(path=str(path), **options_for(path, {"standardise": "none", **options})))
     return save(plot_source(source, Path(path).name), stem)
+
+
+def plot_eigenvalues(facts: dict[str, Any], path: str | Path, stem: str | Path) -> list[Path]:
+    """Draw the scree of facts that `describe` returned of a file, with its parallel analysis and the k proposed."""
+    found, k = facts.get("components_then", facts["components"]), facts.get("k")
+    chance = found.get("eigenvalues_by_chance")
+    figure = plot_scree(found["eigenvalues"], chance, k if isinstance(k, int) else None, Path(path).name)
+    return save(figure, stem)
 
 
 def plot_source(source: Any, title: str = "") -> Figure:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.figures.save import BLUE, GREY, literal, new_figure, tidy
-from sigmapca_cli.figures.titles import UNIT
+from sigmapca_cli.figures.save import GREY, heading, new_figure
+from sigmapca_cli.figures.titles import UNIT, format_sigma
+from sigmapca_cli.figures.weights import plot_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PatchShape = tuple[int, int, int]
-MOST_PANELS = 32
-MOST_NAMES = 30
 
 
 def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:
@@ -53,24 +51,28 @@ def plot_filters(
     patch_shape: PatchShape | None = None,
     title: str = "",
     columns: int | None = None,
-    numbers: Sequence[int] | None = None,
+    labels: Sequence[Any] | None = None,
     names: Sequence[str] | None = None,
+    width: float | None = None,
+    x_label: str | None = None,
 ) -> Figure:
     """Draw filters (p, k) in order, row by row, with σ (k,) under each.
 
-    patch_shape None: draw weights instead of patches, each filter with its number (1 to k, or `numbers`); `names`
-    (p,): names of the features.
+    labels (k,): what each is called; its number and σ unless given. patch_shape None: draw weights instead of patches,
+    as `plot_weights`. names (p,): of the features. width: of the figure, in inches.
     """
     W = np.asarray(W, dtype=np.float64)  # the place of a column of nan stays empty
     sigma = None if sigma is None else np.asarray(sigma, dtype=np.float64)
     if patch_shape is None:
-        return _plot_weights(W, sigma, title, columns, numbers or range(1, W.shape[1] + 1), names)
-    return _plot_patches(as_rgb(as_images(W, patch_shape)), sigma, title, columns)
+        return plot_weights(W, sigma, title, columns, labels, names, width, x_label)
+    below = labels if labels is not None else None if sigma is None else [format_sigma(s) for s in sigma]
+    said = title + (f" (below each filter: σ, {UNIT})" if title and sigma is not None else "")
+    return _plot_patches(as_rgb(as_images(W, patch_shape)), below, said, columns, width)
 
 
 def plot_images(images: NDArray[np.float64], title: str = "", columns: int = 12) -> Figure:
     """Draw RGB images (n, rows, columns, 3) in [0, 1] as a grid."""
-    return _plot_patches(images, None, title, min(columns, len(images)))
+    return _plot_patches(images, None, title, min(columns, len(images)), None)
 
 
 def grid_columns(k: int) -> int:
@@ -78,21 +80,26 @@ def grid_columns(k: int) -> int:
     return min(k, 8) if k <= 64 else math.ceil(math.sqrt(k))
 
 
-def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> Figure:
+def _plot_patches(
+    images: Any, below: Sequence[Any] | None, title: str, columns: int | None, fit: float | None
+) -> Figure:
+    """Draw RGB images (n, rows, columns, 3) with a text below each. fit: the width of the figure in inches."""
     from matplotlib.patches import Rectangle
 
     # One axes for the whole grid: one per filter would take seconds for 64 filters.
     k, rows, width, _ = images.shape
     columns = columns or grid_columns(k)
     lines = math.ceil(k / columns)
-    cell = 0.75
-    label = 0.19 if sigma is not None else 0.06
-    step_x, step_y = width * (cell + 0.06) / cell, rows + width * label / cell
-    size = max(columns * (cell + 0.06) + 0.1, 3.2 if title else 0.0)
-    title += f" (below each filter: σ, {UNIT})" if title and sigma is not None else ""
-    title = textwrap.fill(title, int(size * 13))
-    heading = 0.1 + 0.2 * len(title.splitlines())
-    figure = new_figure(size, lines * step_y / width * cell + heading)
+    gap = 0.06
+    cell = 0.75 if fit is None else max((fit - 0.1) / columns - gap, 0.05)
+    small = 7 if cell > 0.5 else 5
+    label = gap if below is None else 0.19 * small / 7
+    step_x, step_y = width * (cell + gap) / cell, rows + width * label / cell
+    size = fit or max(columns * (cell + gap) + 0.1, 3.2 if title else 0.0)
+    figure = new_figure(size, 1.0)
+    heading(figure, title)
+    above = 0.1 + 0.2 * len(figure.get_suptitle().splitlines())
+    figure.set_figheight(lines * step_y / width * cell + above)
     axes = figure.add_subplot()
     for i, image in enumerate(images):
         if np.isnan(image).any():
@@ -101,64 +108,11 @@ def _plot_patches(images: Any, sigma: Any, title: str, columns: int | None) -> F
         axes.imshow(image, extent=(left, left + width, top + rows, top), interpolation="nearest")
         # A flat filter is nearly white or black: it needs an edge to be visible on the page.
         axes.add_patch(Rectangle((left, top), width, rows, fill=False, edgecolor=GREY, linewidth=0.3))
-        if sigma is not None:
-            axes.text(
-                left + width / 2,
-                top + rows + 0.02 * width,
-                format_sigma(sigma[i]),
-                ha="center",
-                va="top",
-                fontsize=7,
-            )
+        if below is not None:
+            place = left + width / 2, top + rows + 0.02 * width
+            axes.text(*place, str(below[i]), ha="center", va="top", fontsize=small)
     axes.set(
         xlim=(-0.01 * width, columns * step_x - width * 0.05 / cell), ylim=(lines * step_y, 0), aspect="equal"
     )
     axes.axis("off")
-    if title:
-        figure.suptitle(title, fontsize=9)
-    return figure
-
-
-def format_sigma(value: float) -> str:
-    """Return σ as text, to three figures: 12.3, 0.0123, 1.2e-5."""
-    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
-
-
-def _plot_weights(
-    W: Any,
-    sigma: Any,
-    title: str,
-    columns: int | None,
-    numbers: Sequence[int],
-    names: Sequence[str] | None = None,
-) -> Figure:
-    p, k = W.shape
-    named = names is not None and p <= MOST_NAMES
-    shown = min(k, MOST_PANELS)
-    columns = columns or min(shown, 4)
-    lines = math.ceil(shown / columns)
-    figure = new_figure(max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1) + 0.7 * named)
-    limit = np.nanmax(np.abs(W[:, :shown])) * 1.1 or 1.0
-    for i in range(shown):
-        if np.isnan(W[:, i]).any():
-            continue
-        axes = figure.add_subplot(lines, columns, i + 1)
-        axes.axhline(0, color=GREY, linewidth=0.6)
-        if p <= 16 or named:
-            axes.bar(np.arange(p), W[:, i], color=BLUE, width=0.75)
-            axes.set_xticks(np.arange(0, p, 1 if p <= 8 or named else 4))
-        else:
-            axes.plot(W[:, i], color=BLUE, linewidth=0.9)
-        axes.set_ylim(-limit, limit)
-        tidy(axes)
-        axes.tick_params(labelsize=7, labelleft=i % columns == 0, labelbottom=i >= shown - columns)
-        if named and names is not None and i >= shown - columns:
-            axes.set_xticklabels([literal(name[:20]) for name in names], rotation=90, fontsize=6)
-        name = f"{numbers[i]}" if sigma is None else f"{numbers[i]}   σ {format_sigma(sigma[i])}"
-        axes.set_title(name, fontsize=8, pad=2)
-    if title or shown < k:
-        figure.suptitle(title + (f" (first {shown} of {k})" if shown < k else ""), fontsize=9)
-    if not named:
-        figure.supxlabel("feature", fontsize=8)
-    figure.supylabel("weight", fontsize=8)
     return figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, GREY, RED, literal, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, literal, new_figure, panels_across, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,12 @@ BINS = 51
 
 
 def plot_histograms(
-    Y: ArrayLike, title: str = "", most: int = 15, log: bool = False, names: Sequence[str] | None = None
+    Y: ArrayLike,
+    title: str = "",
+    most: int = 15,
+    log: bool = False,
+    names: Sequence[str] | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw densities of the first `most` columns of Y (n, k), standardised, from −5 to 5, with their excess kurtosis.
 
@@ -32,9 +37,9 @@ def plot_histograms(
     std = Y.std(axis=0)
     z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     k = z.shape[1]
-    columns = min(k, 5)
+    columns = panels_across(k, 1.15, 5, width)
     lines = math.ceil(k / columns)
-    figure = new_figure(max(1.5 * columns, 3.2), 1.35 * lines + 0.9)
+    figure = new_figure(width or max(1.5 * columns, 3.2), 1.35 * lines + 0.9)
     edges = np.linspace(-RANGE, RANGE, BINS + 1)
     grid = np.linspace(-RANGE, RANGE, 201)
     normal = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
@@ -59,5 +64,5 @@ def plot_histograms(
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
     figure.supylabel("density" + (" (log scale)" if log else ""), fontsize=8)
-    figure.suptitle(title, fontsize=9) if title else None
+    heading(figure, title)
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.figures.save import BLUE, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, new_figure, tidy
 from sigmapca_cli.figures.scales import apply_nines
 
 if TYPE_CHECKING:
@@ -42,6 +42,5 @@ def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: 
     apply_nines(axes, [*agreement, pca, min(span, 1.0)])
     tidy(axes)
     axes.legend(fontsize=7, frameon=False)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.data.n_components import DEFAULT, chance_eigenvalues
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
@@ -15,89 +16,187 @@ from sigmapca_cli.figures.filters import plot_filters
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_scatter
+from sigmapca_cli.figures.scores import plot_scores
+from sigmapca_cli.figures.scree import plot_scree
 from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
+from sigmapca_cli.figures.style import Style
 from sigmapca_cli.figures.titles import run_title
+from sigmapca_cli.solution.loadings import loadings_of
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HISTOGRAM_ROWS = 20_000
+ROWS = 20_000
+"""Rows of histograms, scores and parallel analysis."""
+MOST_PERMUTED = 1 << 24
+"""Entries of rows whose columns are permuted for a scree."""
+WIDE_ENOUGH = 3.2
+"""Inches from which on two pairs of pattern and filter stand side by side."""
+MOST_ARROWS_OF = 200
+"""Features up to which a biplot is drawn unless it is asked for."""
 
 
-def plot_run(run: Any, folder: str | Path, what: list[str] | None = None, source: Any = None) -> list[Path]:
+def plot_run(
+    run: Any,
+    folder: str | Path,
+    what: list[str] | None = None,
+    source: Any = None,
+    style: Style | None = None,
+) -> list[Path]:
     """Write the figures named in `what` (default: all that suit the run) into `folder`; return the files.
 
     `run` has .filters .sigma .encoder .patch_shape .metrics .evaluation .attrs, like a `StoredRun`. `source` is its
     data; the figures of `WITH_DATA` need it. Raise InputError for an unknown name, and for a figure named in `what`
     that cannot be drawn from this run.
     """
+    style = style or Style()
     if what is not None and (unknown := [name for name in what if name not in NAMES]):
         raise InputError(f"no figure named {unknown[0]!r}: choose from {', '.join(NAMES)}")
     written = []
     for name in what or NAMES:
-        if what is None and name == "certificate" and not certified(run):
-            continue  # takes a minute on large data: only if `sigmapca evaluate --certificate` was run before
-        figure = draw(name, run, source)
+        if what is None and not suits(name, run, source):
+            continue
+        figure = draw(name, run, source, style)
         if figure is not None:
-            written += save(figure, Path(folder) / name)
+            written += save(figure, Path(folder) / name, style.formats, style.dpi)
         elif what is not None:
-            why = (
-                "it needs the rows of the run's data"
-                if name in WITH_DATA and not getattr(source, "has_rows", False)
-                else "the run has none"
-            )
-            raise InputError(f"{name} cannot be drawn for the run {run_title(run)}: {why}")
+            raise InputError(f"{name} cannot be drawn for the run {run_title(run)}: {why_not(name, source)}")
     return written
 
 
-def draw(name: str, run: Any, source: Any) -> Figure | None:
+def draw(name: str, run: Any, source: Any, style: Style | None = None) -> Figure | None:
     """Return a figure by its name; None if the run, or a run without its data, has nothing to draw there."""
+    style = style or Style()
     if name in FIGURES:
-        return FIGURES[name](run)
+        return FIGURES[name](run, style)
     without = source is None or not getattr(source, "has_rows", True)
-    return None if without else WITH_DATA[name](run, source)
+    return None if without else WITH_DATA[name](run, source, style)
 
 
-def certified(run: Any) -> bool:
-    """Return whether `evaluate --certificate` has stored a certificate of this run."""
-    return any(str(name).startswith("identifiability") for name in run.evaluation or {})
+def suits(name: str, run: Any, source: Any) -> bool:
+    """Return whether a figure is drawn unless others are named: not what takes a minute, or shows no structure."""
+    if name == "certificate":
+        # On large data it takes a minute: only if `sigmapca evaluate --certificate` was run before.
+        return any(str(key).startswith("identifiability") for key in run.evaluation or {})
+    if name in ("scores", "biplot"):
+        table = source is not None and source.patch_shape is None and source.sample_rate is None
+        return table and run.filters.shape[1] > 1 and (name == "scores" or source.p <= MOST_ARROWS_OF)
+    # Patterns of orthogonal filters are these filters; a factor's hardly differ.
+    return name != "patterns" or getattr(run, "rotation", None) is not None
 
 
-def _filters(run: Any) -> Figure:
+def why_not(name: str, source: Any) -> str:
+    """Return why a figure cannot be drawn."""
+    if name in WITH_DATA and not getattr(source, "has_rows", False):
+        return "it needs the rows of the run's data"
+    return "the run has none"
+
+
+def _filters(run: Any, style: Style) -> Figure:
     shape = run.patch_shape
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
-    names = getattr(run, "names", None)
-    return plot_filters(W, sigma, None if shape is None else tuple(shape), run_title(run), names=names)
-
-
-def _curves(run: Any) -> Figure | None:
-    metrics = run.metrics
-    return (
-        plot_curves(metrics, run_title(run)) if metrics and any(name != "step" for name in metrics) else None
+    return plot_filters(
+        W,
+        sigma,
+        None if shape is None else tuple(shape),
+        style.title(run_title(run)),
+        names=getattr(run, "names", None),
+        width=style.width,
+        x_label=style.x_label,
     )
 
 
-def _spectrum(run: Any) -> Figure:
+def _patterns(run: Any, style: Style) -> Figure:
+    """Draw the pattern b_i of each component (x ≈ Σ y_i b_i) beside the filter that computes it, each of length 1."""
+    B, W = (
+        directions / np.maximum(np.linalg.norm(directions, axis=0), 1e-300)
+        for directions in (loadings_of(run).values, run.directions)
+    )
+    k, shape = W.shape[1], run.patch_shape
+    pairs = np.stack([B, W], axis=2).reshape(len(W), 2 * k)
+    return plot_filters(
+        pairs,
+        None,
+        None if shape is None else tuple(shape),
+        style.title(run_title(run)),
+        labels=[f"{what} {i + 1}" for i in range(k) for what in ("pattern", "filter")],
+        names=getattr(run, "names", None),
+        columns=2 if style.width is not None and style.width < WIDE_ENOUGH else 4,
+        width=style.width,
+        x_label=style.x_label,
+    )
+
+
+def _curves(run: Any, style: Style) -> Figure | None:
+    metrics = run.metrics
+    if not metrics or all(name == "step" for name in metrics):
+        return None
+    return plot_curves(metrics, style.title(run_title(run)), width=style.width)
+
+
+def _spectrum(run: Any, style: Style) -> Figure:
     evaluation = run.evaluation or {}
-    return plot_spectrum(run.sigma, evaluation.get("pca_sigma"), run_title(run))
+    return plot_spectrum(
+        run.sigma, evaluation.get("pca_sigma"), style.title(run_title(run)), width=style.width
+    )
 
 
-def _histograms(run: Any, source: Any) -> Figure:
-    x = source.take(evenly_spaced(source.n, HISTOGRAM_ROWS)).astype(np.float64)
-    return plot_histograms(x @ run.encoder, run_title(run))
+def _scree(run: Any, source: Any, style: Style) -> Figure:
+    axes = source.leading_axes(DEFAULT)
+    values = axes.values[: axes.rank]
+    chance = None
+    if axes.whole and source.n * source.p < MOST_PERMUTED:
+        chance = chance_eigenvalues(source.take(np.arange(source.n)).astype(np.float64))
+    return plot_scree(values, chance, run.filters.shape[1], style.title(run_title(run)), style.width)
 
 
-def _signals(run: Any, source: Any) -> Figure | None:
+def _histograms(run: Any, source: Any, style: Style) -> Figure:
+    x = source.take(evenly_spaced(source.n, ROWS)).astype(np.float64)
+    return plot_histograms(x @ run.encoder, style.title(run_title(run)), width=style.width)
+
+
+def _scores(run: Any, source: Any, style: Style, biplot: bool = False) -> Figure | None:
+    k, chosen = run.encoder.shape[1], list(style.components)
+    if k < 2:
+        return None
+    if max(chosen) >= k:
+        raise InputError(f"--components: the run has {k}")
+    if style.colour is None:
+        Y, values = source.take(evenly_spaced(source.n, ROWS)).astype(np.float64) @ run.encoder, None
+    else:
+        from sigmapca_cli.figures.beside import components_beside
+
+        Y, values = components_beside(run, style.colour)
+    found = loadings_of(run)
+    share = ["" if found.share is None else f" ({100 * found.share[i]:.1f} %)" for i in chosen]
+    return plot_scores(
+        Y[:, chosen],
+        [f"component {i + 1}{part}" for i, part in zip(chosen, share, strict=True)],
+        values,
+        style.colour or "",
+        found.values[:, chosen] if biplot else None,
+        found.names,
+        style.title(run_title(run)),
+        style.width,
+    )
+
+
+def _biplot(run: Any, source: Any, style: Style) -> Figure | None:
+    return _scores(run, source, style, biplot=True)
+
+
+def _signals(run: Any, source: Any, style: Style) -> Figure | None:
     if source.sample_rate is None and source.name != "signals":
         return None
     x = np.concatenate([rows.astype(np.float64) for rows in source.blocks()])
     truth = source.truth.sources if source.truth is not None else None
-    return plot_signals(x, x @ run.encoder, truth, source.sample_rate, run_title(run))
+    title = style.title(run_title(run))
+    return plot_signals(x, x @ run.encoder, truth, source.sample_rate, title, style.width)
 
 
-def _scatter(run: Any, source: Any) -> Figure | None:
+def _scatter(run: Any, source: Any, style: Style) -> Figure | None:
     if source.p != 2:
         return None
     x = source.take(np.arange(source.n)).astype(np.float64)
@@ -110,18 +209,27 @@ def _scatter(run: Any, source: Any) -> Figure | None:
         {"linear PCA": pca, run_title(run): getattr(run, "directions", run.filters)},
         truth,
         names=getattr(run, "names", None),
+        width=style.width,
     )
 
 
-def _certificate(run: Any, source: Any) -> Figure:
+def _certificate(run: Any, source: Any, style: Style) -> Figure:
     from sigmapca_cli.evaluation.certify import certify_run
 
-    return plot_certificate(certify_run(run, source), run_title(run))
+    return plot_certificate(certify_run(run, source), style.title(run_title(run)), style.width)
 
 
-FIGURES: dict[str, Callable[[Any], Any]] = {"filters": _filters, "curves": _curves, "spectrum": _spectrum}
-WITH_DATA: dict[str, Callable[[Any, Any], Any]] = {
+FIGURES: dict[str, Callable[[Any, Style], Any]] = {
+    "filters": _filters,
+    "curves": _curves,
+    "spectrum": _spectrum,
+    "patterns": _patterns,
+}
+WITH_DATA: dict[str, Callable[[Any, Any, Style], Any]] = {
+    "scree": _scree,
     "histograms": _histograms,
+    "scores": _scores,
+    "biplot": _biplot,
     "signals": _signals,
     "scatter": _scatter,
     "certificate": _certificate,

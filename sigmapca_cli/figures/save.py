@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.figures.fonts import drawn_in_all_scripts
+from sigmapca_cli.figures.style import FORMATS, KNOWN_FORMATS
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
 
@@ -17,15 +19,33 @@ if TYPE_CHECKING:
 BLUE, GREEN, RED, BLACK = "#0072B2", "#009E73", "#D55E00", "#000000"
 """Colours of Okabe and Ito, which differ for people with any common colour blindness."""
 GREY = "#777777"
-FORMATS = ("png", "pdf")
+IN_FILES: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "sigmapca"}
+"""TrueType in PDF, as publishers ask: matplotlib's own choice, Type 3, is refused by many. One name for all parts of an
+SVG, so that it is the same at every save."""
 
 
-def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
-    """Return a figure of width × height inches, without global state; its layout prevents overlapping labels."""
+def new_figure(width: float = 6.0, height: float = 4.0, fit: float | None = None) -> Figure:
+    """Return a figure of width × height inches, without global state; its layout prevents overlapping labels.
+
+    fit: the width in its place, with a height in proportion.
+    """
     from matplotlib.figure import Figure
 
     own_style()
-    return Figure(figsize=(width, height), layout="constrained")
+    size = (width, height) if fit is None else (fit, height * fit / width)
+    return Figure(figsize=size, layout="constrained")
+
+
+def panels_across(count: int, least: float, usual: int, fit: float | None) -> int:
+    """Return how many panels of at least `least` inches stand side by side: `usual`, or what fits in `fit` inches."""
+    most = usual if fit is None else max(1, int(fit / least))
+    return max(1, min(count, most))
+
+
+def heading(figure: Figure, title: str) -> None:
+    """Write a title above a figure, in as many lines as its width asks for."""
+    if title:
+        figure.suptitle(textwrap.fill(title, max(int(figure.get_figwidth() * 13), 12)), fontsize=9)
 
 
 @cache
@@ -46,9 +66,11 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
 
     Two saves of one figure give the same bytes, because no date is stored.
     """
+    from matplotlib import rc_context
+
     written = targets(path, formats)
     make_folder(written[0].parent)
-    with drawn_in_all_scripts(figure):
+    with drawn_in_all_scripts(figure), rc_context(IN_FILES):
         for kind, target in zip(formats, written, strict=True):
             metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
             with replacing(target) as aside:
@@ -59,7 +81,7 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
 def targets(path: str | Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
     """Return the files that `save` writes: `path` with each format as its suffix, in the place of one it has."""
     stem = Path(path)
-    stem = stem.with_suffix("") if stem.suffix.lstrip(".") in {*FORMATS, "svg"} else stem
+    stem = stem.with_suffix("") if stem.suffix.lstrip(".") in KNOWN_FORMATS else stem
     return [stem.parent / f"{stem.name}.{kind}" for kind in formats]
 
 

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.matching import cosines, match
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, RED, literal, new_figure, tidy
+from sigmapca_cli.figures.save import (
+    BLACK,
+    BLUE,
+    GREY,
+    RED,
+    heading,
+    literal,
+    new_figure,
+    panels_across,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +33,7 @@ def plot_scatter(
     truth: ArrayLike | None = None,
     title: str = "",
     names: Sequence[str] | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw one panel per solution: points X (n, 2), and the columns of its filters W (2, k) as axes through the mean.
 
@@ -33,12 +44,14 @@ def plot_scatter(
     """
     X = np.asarray(X, dtype=np.float64)
     centre = X.mean(axis=0)
-    figure = new_figure(2.7 * len(solutions), 3.0 + (0.25 if title else 0))
+    columns = panels_across(len(solutions), 2.4, len(solutions), width)
+    lines = -(-len(solutions) // columns)
+    figure = new_figure(2.7 * columns, 3.0 * lines + (0.25 if title else 0), width)
     shown = X[:: max(len(X) // MOST_POINTS, 1)]
     limit = 1.08 * np.abs(shown - centre).max()
     for i, (name, W) in enumerate(solutions.items()):
         W = np.asarray(W, dtype=np.float64)
-        axes = figure.add_subplot(1, len(solutions), i + 1)
+        axes = figure.add_subplot(lines, columns, i + 1)
         axes.scatter(shown[:, 0], shown[:, 1], s=3, color=GREY, alpha=0.35, linewidths=0, rasterized=True)
         for w in (W / np.linalg.norm(W, axis=0)).T:
             axes.axline(centre, centre + w, color="white", linewidth=2.6)
@@ -57,8 +70,7 @@ def plot_scatter(
         _name_axes(axes, names)
         tidy(axes)
         axes.tick_params(labelsize=7)
-    if title:
-        figure.suptitle(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.matching import Array, correlations, match
-from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, new_figure, tidy
+from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, heading, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,7 @@ def plot_signals(
     sources: ArrayLike | None = None,
     sample_rate: float | None = None,
     title: str = "",
+    width: float | None = None,
 ) -> Figure:
     """Draw the columns of mixed (n, p), recovered (n, k) and true sources (n, l) over time, one panel per channel.
 
@@ -38,20 +39,20 @@ def plot_signals(
         Y, labels = in_order_of(Y, S)
         blocks += [("recovered", Y, BLUE, labels), ("source", S, GREEN, [""] * S.shape[1])]
     lines = min(max(block.shape[1] for _, block, _, _ in blocks), MOST_CHANNELS)
-    figure = new_figure(3.2 * len(blocks), 0.95 * lines + 0.7)
+    figure = new_figure(width or 3.2 * len(blocks), 0.95 * lines + 0.7)
+    size = 8 if figure.get_figwidth() > 2.2 * len(blocks) else 6
     time, unit = _time(len(X), sample_rate)
     for column, (name, block, colour, labels) in enumerate(blocks):
         for row in range(min(block.shape[1], lines)):
             axes = figure.add_subplot(lines, len(blocks), row * len(blocks) + column + 1)
             _trace(axes, time, block[:, row], colour)
-            axes.set_title(f"{name} {row + 1}{labels[row]}", fontsize=8, pad=2)
+            axes.set_title(f"{name} {row + 1}{labels[row]}", fontsize=size, pad=2)
             last = row == min(block.shape[1], lines) - 1
             axes.tick_params(labelbottom=last)
             if last:
-                axes.set_xlabel(unit, fontsize=8)
+                axes.set_xlabel(unit, fontsize=size)
     figure.supylabel("amplitude (recovered signals: unit variance)", fontsize=8)
-    if title:
-        figure.suptitle(title, fontsize=9)
+    heading(figure, title)
     return figure
 
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, RED, heading, new_figure, tidy
 from sigmapca_cli.figures.titles import UNIT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: str = "") -> Figure:
+def plot_spectrum(
+    sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: str = "", width: float | None = None
+) -> Figure:
     """Draw σ (k,) of a run over the component number, with those of linear PCA as rings.
 
     The scale is logarithmic if the largest σ is more than 10 times the smallest.
@@ -22,7 +24,7 @@ def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: s
     from matplotlib.ticker import MaxNLocator
 
     sigma = np.asarray(sigma, dtype=np.float64)
-    figure = new_figure(4.6, 3.0)
+    figure = new_figure(4.6, 3.0, width)
     axes = figure.add_subplot()
     index = np.arange(1, len(sigma) + 1)
     if pca_sigma is not None:
@@ -40,6 +42,5 @@ def plot_spectrum(sigma: ArrayLike, pca_sigma: ArrayLike | None = None, title: s
     axes.tick_params(which="both", labelsize=8)
     if pca_sigma is not None:
         axes.legend(fontsize=8, frameon=False)
-    if title:
-        axes.set_title(title, fontsize=9)
+    heading(figure, title)
     return figure

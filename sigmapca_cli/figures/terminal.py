@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.filters import PatchShape, as_images, as_rgb, format_sigma
+from sigmapca_cli.figures.filters import PatchShape, as_images, as_rgb
+from sigmapca_cli.figures.titles import format_sigma
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -38,3 +38,8 @@ def short(value: Any) -> str:
         return f"{float(value):g}"
     except (TypeError, ValueError):
         return str(value)
+
+
+def format_sigma(value: float) -> str:
+    """Return σ as text, to three figures: 12.3, 0.0123, 1.2e-5."""
+    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"

@@ -10,7 +10,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.figures.filters import PatchShape, as_images, as_rgb, format_sigma
+from sigmapca_cli.figures.filters import PatchShape, as_images, as_rgb
+from sigmapca_cli.figures.titles import format_sigma
 from sigmapca_cli.report.page import data_uri
 
 Array = NDArray[np.float64]

@@ -12,6 +12,7 @@ from sigmapca_cli.figures.data import plot_data, plot_source
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.signals import in_order_of, plot_signals
+from sigmapca_cli.figures.style import Style
 from sigmapca_cli.system.errors import InputError
 
 
@@ -53,17 +54,35 @@ def test_scatter_names_the_similarity_to_the_true_axes():
 
 
 @pytest.mark.parametrize(
-    ("name", "figures"), [("points", {"scatter"}), ("signals", {"signals"}), ("planted", set())]
+    ("name", "figures"),
+    [
+        ("points", {"scatter", "scores", "biplot"}),
+        ("signals", {"signals"}),
+        ("planted", {"scores", "biplot"}),
+    ],
 )
 def test_runs_with_their_data_get_the_figures_that_suit(name, figures, tmp_path):
     options = {"n": 2000} if name == "planted" else {}
     source = build(DataConfig(name=name, **options))
     W = np.linalg.eigh(source.covariance()[1])[1][:, ::-1][:, :2]
     run = SimpleNamespace(
-        filters=W, sigma=np.ones(2), encoder=W, patch_shape=None, metrics={}, evaluation={}, attrs={}
+        filters=W,
+        sigma=np.ones(2),
+        encoder=W,
+        decoder=W.T,
+        mean=np.zeros(len(W)),
+        scale=np.ones(len(W)),
+        whitening=None,
+        clip=None,
+        names=None,
+        config={},
+        patch_shape=None,
+        metrics={},
+        evaluation={},
+        attrs={},
     )
-    drawn = {path.stem for path in plot_run(run, tmp_path, source=source)}
-    assert drawn == {"filters", "spectrum", "histograms"} | figures
+    drawn = {path.stem for path in plot_run(run, tmp_path, source=source, style=Style(formats=("png",)))}
+    assert drawn == {"filters", "spectrum", "scree", "histograms"} | figures
     with pytest.raises(InputError, match="it needs the rows of the run's data"):
         plot_run(run, tmp_path, ["histograms"])
 

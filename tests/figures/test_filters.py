@@ -5,8 +5,9 @@ filter.
 import numpy as np
 import pytest
 
-from sigmapca_cli.figures.filters import as_images, as_rgb, format_sigma, plot_filters
+from sigmapca_cli.figures.filters import as_images, as_rgb, plot_filters
 from sigmapca_cli.figures.save import save
+from sigmapca_cli.figures.titles import format_sigma
 
 
 def test_zero_is_mid_grey_and_the_largest_weight_reaches_the_end():
@@ -65,6 +66,6 @@ def test_short_numbers():
 
 
 def test_weights_carry_the_numbers_given_in_a_grid_as_wide_as_asked():
-    figure = plot_filters(np.eye(5)[:, :4], columns=2, numbers=[1, 3, 2, 4])
+    figure = plot_filters(np.eye(5)[:, :4], columns=2, labels=[1, 3, 2, 4])
     assert [axes.get_title() for axes in figure.axes] == ["1", "3", "2", "4"]
     assert figure.axes[0].get_gridspec().ncols == 2

@@ -75,3 +75,24 @@ def written(sigmapca, name, *options):
     done = sigmapca("loadings", "last", name, *options)
     assert done.returncode == 0, done.stderr
     return open(name).read()
+
+
+def test_loadings_of_factors_are_those_of_the_likelihood_and_their_squares_are_shares(
+    tmp_path, monkeypatch, sigmapca
+):
+    from sklearn.decomposition import FactorAnalysis
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    items = np.kron(rng.standard_normal((500, 2)), [[0.9, 0.8, 0.5]]) * [1, 1, 1, 0.8, 0.8, 0.8]
+    items = pd.DataFrame(items + 0.5 * rng.standard_normal((500, 6))).add_prefix("item")
+    items.to_csv("q.csv", index=False)
+    sp.train("q.csv", model="factor_analysis", k=2, data__standardise="feature")
+    assert sigmapca("loadings", "last", "l.csv", "--contributions").returncode == 0
+    found = pd.read_csv("l.csv", index_col=0)
+    Z = ((items - items.mean()) / items.std(ddof=0)).to_numpy()
+    A = FactorAnalysis(2, tol=1e-8, max_iter=2000).fit(Z).components_
+    np.testing.assert_allclose(found.communality, (A**2).sum(axis=0), atol=1e-2)
+    np.testing.assert_allclose(found.filter(like="contribution").sum(), 1)
+    np.testing.assert_allclose(found.filter(like="cos2").sum(axis=1), found.communality, atol=1e-9)
+    assert sigmapca("loadings", "last", "--rotate", "oblimin", "--contributions").returncode == 2

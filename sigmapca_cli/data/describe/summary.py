@@ -9,17 +9,19 @@ from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of, scales_in_words
 from sigmapca_cli.data.describe.task import task_of
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
-from sigmapca_cli.data.n_components import by_broken_stick, by_parallel_analysis, by_share, count_of
+from sigmapca_cli.data.n_components import (
+    above_chance,
+    by_broken_stick,
+    by_share,
+    chance_eigenvalues,
+    count_of,
+)
 from sigmapca_cli.data.readers.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
 from sigmapca_cli.data.source import Source
 
 SAMPLE = 50_000  # rows for statistics that need a sample
 SAMPLE_ENTRIES = 1 << 27  # and entries: 1 GB in float64
 RAW_ENTRIES = 1 << 24  # of rows of very many columns that are looked at
-PARALLEL_WORK, PARALLEL_SIDE = (
-    1e9,
-    600,
-)  # multiplications of a covariance, and its size, up to which rows are permuted
 LEADING = 32  # components whose kurtosis is measured
 
 
@@ -104,8 +106,9 @@ def choices_of_k(axes: Axes, n: int, constant: int, x: NDArray[np.float64]) -> d
         found["mdl"] = count_of("mdl", values, n, constant)
         if len(values) == p:
             found["mle"] = count_of("mle", values, n)
-        if x.size * min(x.shape) <= PARALLEL_WORK and min(x.shape) <= PARALLEL_SIDE and len(x) > 2:
-            found["parallel"] = by_parallel_analysis(x)
+        if (chance := chance_eigenvalues(x)) is not None:
+            found["parallel"] = above_chance(values, chance)
+            found["eigenvalues_by_chance"] = [float(value) for value in chance]
         found["broken_stick"] = by_broken_stick(np.maximum(values, 0.0))
     else:
         found["total"] = axes.total

@@ -1,0 +1,104 @@
+"""`sigmapca loadings RUN`: features × components, printed or as a table for other programs."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def add(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
+
+
+def loadings(
+    run: str = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last."),
+    output: str = typer.Argument(
+        None, metavar="[FILE]", help="NAME.csv or NAME.parquet; printed without it."
+    ),
+    rotate: str = typer.Option(
+        None,
+        "--rotate",
+        metavar="METHOD",
+        help="varimax, quartimax, equamax, oblimax, oblimin, promax, quartimin.",
+    ),
+    shares: bool = typer.Option(
+        False, "--contributions", help="Also each feature's share in a component, and cos²."
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
+) -> None:
+    """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
+    from sigmapca_cli.cli.opening import open_run
+    from sigmapca_cli.cli.outputs import claim, files_of_run
+    from sigmapca_cli.settings.checks import choice
+    from sigmapca_cli.solution.loadings import ROTATIONS, loadings_of, rotated
+
+    opened = open_run(run)
+    if output is not None:
+        claim(output, keeps=files_of_run(opened), force=force)
+    found = loadings_of(opened)
+    if rotate is not None:
+        choice("--rotate", rotate, ROTATIONS)
+        found = rotated(found, rotate)
+    blocks = {"component": found.values}
+    if shares:
+        blocks |= squares(opened, found)
+    if output is not None:
+        write_table(Path(output), found, blocks)
+    else:
+        print_tables(found, blocks)
+
+
+def squares(run: Any, found: Any) -> dict[str, Any]:
+    """The contributions of features to components, and cos²."""
+    from sigmapca_cli.solution.loadings import contributions, cos_squares, variances
+
+    return {"contribution": contributions(found), "cos2": cos_squares(found, variances(run))}
+
+
+def headers(name: str, values: Any) -> list[str]:
+    """Names of the columns of a block."""
+    return [f"{name}_{i + 1}" for i in range(values.shape[1])]
+
+
+def print_tables(found: Any, blocks: dict[str, Any]) -> None:
+    """Print loadings with communalities and shares of the variance, then the other blocks."""
+    from sigmapca_cli.cli.tables import table
+    from sigmapca_cli.system.text import printable
+
+    names = [printable(name) for name in found.names]
+    for name, values in blocks.items():
+        header, rows = ["feature", *headers(name, values)], numbers(names, values)
+        if name == "component":
+            header.append("communality")
+            rows = [[*row, f"{h:.3f}"] for row, h in zip(rows, found.communality, strict=True)]
+            if found.share is not None:
+                rows.append(["share of variance", *(f"{v:.3f}" for v in found.share), ""])
+        else:
+            print()
+        print(table(header, rows))
+    if found.correlation is not None:
+        print("\ncorrelations of the factors")
+        print(table(headers("component", found.values), numbers([], found.correlation), left=()))
+
+
+def numbers(names: list[str], values: Any) -> list[list[str]]:
+    """Lines of numbers, after a name each where there are some."""
+    lines = [[f"{v:.3f}" for v in line] for line in values]
+    return [[name, *line] for name, line in zip(names, lines, strict=True)] if names else lines
+
+
+def write_table(path: Path, found: Any, blocks: dict[str, Any]) -> None:
+    """Write loadings as CSV, or as Parquet, whole or not at all."""
+    import pandas
+
+    from sigmapca_cli.system.frames import write_frame
+
+    values = blocks.pop("component")
+    table = pandas.DataFrame(values, columns=headers("component", values))
+    table["communality"] = found.communality
+    for name, block in blocks.items():
+        table[headers(name, block)] = block
+    table.index = pandas.Index(found.names, name="feature")
+    write_frame(table, path, index=True)
+    print(f"{path}: {len(found.names)} features × {values.shape[1]} components")
