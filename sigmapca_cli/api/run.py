@@ -182,6 +182,25 @@ class Run(StoredRun):
 
         return as_ica(self, info)
 
+    def maps(self) -> np.ndarray:
+        """Return the filters of gridded data, such as maps through time, in the shape of the grid.
+
+        Returns
+        -------
+        ndarray of shape (k, \*grid.shape)
+            One map for each component; nan in cells that are no feature, such as land in a map of the sea. `grid` has
+            the names of the dimensions and the coordinates along them.
+
+        Raises
+        ------
+        InputError
+            If the data had no more than two dimensions, or the run has no solution.
+        """
+        if self.grid is None or self.directions is None:
+            what = "solution" if self.directions is None else "grid: its data had rows and columns only"
+            raise InputError(f"{shortened(self.folder)}: the run has no {what}")
+        return self.grid.maps(self.directions)
+
     def certificate(self, rows: int = 100_000, level: float = LEVEL) -> CertificateOfRun:
         """Return which axes the data identify.
 

@@ -18,6 +18,7 @@ from sigmapca_cli.data.moments.whitening import low_rank_whitening, whitening_ma
 from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.data.truth import Truth
+from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 
@@ -56,6 +57,7 @@ class Source(SecondMoments):
     facts: Mapping[str, Any] = MappingProxyType({})  # what was done to the data, for the run's attributes
     missing: NDArray[np.int64] | None = None  # (p,) values that were missing, by feature
     incomplete: NDArray[np.bool_] | None = None  # rows that had missing values, where those were filled
+    grid: Grid | None = None  # where the features lie in an array of more dimensions
     clip: Array | None = None  # (2, p) least and greatest raw value, where the data were clipped
     warnings: list[str] | None = None  # what was said of the data; None: not looked at yet
     unit: float = 1.0

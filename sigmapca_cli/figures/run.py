@@ -14,6 +14,7 @@ from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
 from sigmapca_cli.figures.filters import plot_filters
 from sigmapca_cli.figures.histograms import plot_histograms
+from sigmapca_cli.figures.maps import is_drawn, plot_maps
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.scores import plot_scores
@@ -97,6 +98,8 @@ def why_not(name: str, source: Any) -> str:
 def _filters(run: Any, style: Style) -> Figure:
     shape = run.patch_shape
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
+    if is_drawn(grid := getattr(run, "grid", None)):
+        return plot_maps(W, sigma, grid, style.title(run_title(run)), width=style.width)
     return plot_filters(
         W,
         sigma,
@@ -116,14 +119,18 @@ def _patterns(run: Any, style: Style) -> Figure:
     )
     k, shape = W.shape[1], run.patch_shape
     pairs = np.stack([B, W], axis=2).reshape(len(W), 2 * k)
+    labels = [f"{what} {i + 1}" for i in range(k) for what in ("pattern", "filter")]
+    columns = 2 if style.width is not None and style.width < WIDE_ENOUGH else 4
+    if is_drawn(grid := getattr(run, "grid", None)):
+        return plot_maps(pairs, None, grid, style.title(run_title(run)), labels, columns, style.width)
     return plot_filters(
         pairs,
         None,
         None if shape is None else tuple(shape),
         style.title(run_title(run)),
-        labels=[f"{what} {i + 1}" for i in range(k) for what in ("pattern", "filter")],
+        labels=labels,
         names=getattr(run, "names", None),
-        columns=2 if style.width is not None and style.width < WIDE_ENOUGH else 4,
+        columns=columns,
         width=style.width,
         x_label=style.x_label,
     )

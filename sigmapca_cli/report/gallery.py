@@ -48,7 +48,7 @@ def _grids(report: Report) -> dict[int, str]:
         assert W is not None  # chosen above
         shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
         sigma = run.sigma if run.rotation is None else None
-        return filter_grid(W, sigma, shape, most, palette, run.names)  # type: ignore[arg-type]
+        return filter_grid(W, sigma, shape, most, palette, run.names, run.grid)  # type: ignore[arg-type]
 
     size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
     return {i: grid(i, *size) for i in having}
@@ -57,6 +57,10 @@ def _grids(report: Report) -> dict[int, str]:
 def _what_is_drawn(run: StoredRun) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
     what = "filters" if run.rotation is None else "columns of the unmixing matrix"
+    if len(run.grid.shape if run.grid else ()) == 2:
+        return (
+            f"{k} {what} as maps, each scaled by its largest weight: blue is negative, red positive, σ below"
+        )
     if run.patch_shape is None:
         few = run.names is not None and len(run.names) <= MOST_NAMED
         bars = f"; bars from left to right: {', '.join(run.names)}" if run.names and few else ""

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.figures.filters import PatchShape, as_images, as_rgb
+from sigmapca_cli.figures.maps import is_drawn, map_images
 from sigmapca_cli.figures.titles import format_sigma
 from sigmapca_cli.report.page import data_uri
+from sigmapca_cli.storage.grid import Grid
 
 Array = NDArray[np.float64]
 
@@ -31,16 +33,21 @@ def filter_grid(
     most: int = 64,
     palette: int | None = None,
     names: Sequence[str] | None = None,
+    grid: Grid | None = None,
 ) -> str:
     """Return SVG of the first filters (p, k), with σ (k,) for each; `names` (p,): of features that are not pixels."""
-    if shape is None:
+    drawn, few = W[:, :most], None if sigma is None else sigma[:most]
+    if is_drawn(grid) and len(grid.shape) == 2:
+        images = map_images(drawn, grid)
+    elif shape is not None:
+        images = as_rgb(as_images(drawn, shape))
+    else:
         return weight_grid(W, sigma, min(most, MOST_WEIGHTS), names)
-    return patch_grid(W[:, :most], None if sigma is None else sigma[:most], shape, palette)
+    return image_grid(images, few, palette)
 
 
-def patch_grid(W: Array, sigma: Array | None, shape: PatchShape, palette: int | None = None) -> str:
-    """Return patches as one PNG with transparent gaps, one pixel per weight; a unit of the SVG is one such pixel."""
-    images = as_rgb(as_images(W, shape))
+def image_grid(images: Array, sigma: Array | None, palette: int | None = None) -> str:
+    """Return images (k, rows, columns, 3) as one PNG with transparent gaps; a unit of the SVG is one pixel."""
     k, rows, width, _ = images.shape
     columns = min(k, 8)
     lines = math.ceil(k / columns)

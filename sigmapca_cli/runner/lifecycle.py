@@ -233,6 +233,7 @@ def stored_arrays(solution: Solution, source: Source) -> dict[str, Any]:
         "whitening_right": factors[1],
         "feature_name": source.names,
         "clip": source.clip,
+        **({} if source.grid is None else source.grid.arrays()),
         "truth_filters": truth.filters if truth is not None and truth.filters is not None else None,
     }
 

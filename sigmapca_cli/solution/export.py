@@ -82,6 +82,8 @@ def solution_arrays(run: Any) -> dict[str, np.ndarray]:
     if isinstance(T := found["whitening"], LowRank):
         found |= {"whitening": None, "whitening_left": T.left, "whitening_right": T.right}
     arrays = {name: np.ascontiguousarray(a, dtype=np.float64) for name, a in found.items() if a is not None}
+    if run.grid is not None:  # rows are features, which have their cells in this grid
+        arrays |= {name: a for name, a in run.grid.arrays().items() if name != "grid_name"}
     if missing := [name for name in ("filters", "sigma") if name not in arrays]:
         raise InputError(f"the run has no {missing[0]} to export: is it finished?")
     return arrays
@@ -109,6 +111,8 @@ def facts(run: Any) -> dict[str, str]:
     shape = run.patch_shape
     if shape is not None:
         known["patch_shape"] = json.dumps([int(n) for n in shape])
+    if run.grid is not None:
+        known["grid_dimensions"] = json.dumps(run.grid.names or [str(i) for i in range(len(run.grid.shape))])
     solution = Solution.of(run)
     raw = "raw" if solution.clip is None else "clip(raw, clip[0], clip[1])"
     if solution.pixels:

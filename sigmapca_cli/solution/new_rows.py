@@ -39,6 +39,7 @@ class NewData(DataConfig):
     expected: Any = None  # names of the features, in the run's order
     least: int = 1  # rows
     fill: Any = None  # (p,) values that replace missing ones
+    flat: bool = False  # the features may stand side by side already, where data.rows is the run's
 
 
 def new_source(
@@ -79,6 +80,7 @@ def _table(run: Any, options: dict[str, Any], changes: dict[str, Any], aligned: 
     missing = changes.get("missing", solution.missing)
     names = solution.names if by_name else None
     cfg = NewData(**{**options, **changes, "missing": missing}, expected=names)
+    cfg.flat = "rows" not in changes
     if missing == "ppca":
         cfg.missing = missing = "drop"  # the PPCA model of the training rows is not stored
     if missing == "mean" or (missing == "drop" and aligned):

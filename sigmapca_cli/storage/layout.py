@@ -7,6 +7,7 @@ from sigmapca_cli.system.untrusted_hdf5 import Item
 
 TEXTS = ("config", "overrides")
 GROUPS = ("metrics", "evaluation", "evaluation/identifiability")
+NAMES = ("feature_name", "grid_name")
 NUMBERS = "biuf"
 
 
@@ -20,7 +21,7 @@ def check_layout(items: Mapping[str, Item]) -> None:
     for name, axes in fmt.ARRAYS.items():
         if name not in items:
             continue
-        array = _data_set(items, name, len(axes), "" if name == "feature_name" else NUMBERS)
+        array = _data_set(items, name, len(axes), "" if name in NAMES else NUMBERS)
         for axis, length in zip(axes, array.shape or (), strict=True):
             known, first = lengths.setdefault(axis, (length, name))
             if length != known:

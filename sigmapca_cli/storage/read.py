@@ -11,12 +11,14 @@ from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.contents import Contents, check_format
 from sigmapca_cli.storage.files import read_whole
+from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.storage.lock import is_owned
 from sigmapca_cli.storage.metrics import MetricTable, latest, read_metrics_jsonl
 from sigmapca_cli.storage.stored_yaml import stored_yaml
 from sigmapca_cli.storage.summary import read_summary
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
+from sigmapca_cli.system.untrusted_files import damaged
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -202,6 +204,18 @@ class StoredRun:
         """Return the names of the features, or None where the data had no column names."""
         found = self.array("feature_name")
         return None if found is None else [_decode(name) for name in found.tolist()]
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """Return where the features lie in an array of several dimensions, such as a map, else None."""
+        found = {name: self.array(name) for name in ("grid_shape", "grid_place", "grid_coordinates")}
+        if any(value is None for value in found.values()):
+            return None
+        names = self.array("grid_name")
+        with damaged(self.path):
+            return Grid.stored(
+                {**found, **({} if names is None else {"grid_name": map(_decode, names.tolist())})}
+            )
 
     @cached_property
     def clip(self) -> np.ndarray | None:

@@ -21,7 +21,8 @@ SPECTRA = np.round(RNG.random((30, 40)), 4)
 
 
 def source_of(path, **options):
-    return build(DataConfig(**{"name": "array", "path": str(path), **options}))
+    paths = [str(each) for each in path] if isinstance(path, list) else str(path)
+    return build(DataConfig(**{"name": "array", "path": paths, **options}))
 
 
 def values(source):
@@ -197,6 +198,44 @@ def test_maps_through_time_are_rows_without_the_cells_on_land(tmp_path, caplog):
     assert source.p == 19 and source.names[:2] == ("lat=10 lon=1", "lat=10 lon=2")
     assert "lat=20 lon=3" not in source.names and "1 of 20 features" in caplog.text
     np.testing.assert_array_equal(values(source)[:, 0], CUBE[:, 0, 0])
+    assert source.grid.names == ("lat", "lon") and source.grid.shape == (4, 5)
+    np.testing.assert_array_equal(source.grid.coordinates[0], [10, 20, 30, 40])
+    maps = source.grid.maps(values(source).T)
+    np.testing.assert_array_equal(maps, np.asarray(sst))
+    assert source_of(tmp_path / "a.nc", rows="time", columns=[3, 0]).grid.place.tolist() == [3, 0]
+    # A file of the same cells in another order joins it by their names, and the grid is that of the first.
+    sst[:, ::-1].to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    both = source_of([tmp_path / "a.nc", tmp_path / "b.nc"], rows="time")
+    np.testing.assert_array_equal(both.grid.maps(values(both).T), np.concatenate([maps, maps]))
+
+
+def test_a_table_of_two_dimensions_has_no_dimension_to_choose(tmp_path):
+    for path in (tmp_path / "a.npy", tmp_path / "a.csv", tmp_path / "a.parquet"):
+        if path.suffix == ".npy":
+            np.save(path, SPECTRA)
+        else:
+            frame = pd.DataFrame(SPECTRA, columns=[f"c{i}" for i in range(40)])
+            frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+        with pytest.raises(InputError, match=r"data.rows=0"):
+            source_of(path, rows=0)
+
+
+def test_files_that_contradict_each_other_are_not_joined(tmp_path):
+    np.save(tmp_path / "a.npy", CUBE)
+    np.save(tmp_path / "b.npy", CUBE.transpose(0, 2, 1))
+    with pytest.raises(InputError, match="4 × 5"):
+        source_of([tmp_path / "a.npy", tmp_path / "b.npy"], rows=0)
+    (tmp_path / "a.csv").write_text("x,y\ncm,\n1,2\n3,4\n5,7\n")
+    (tmp_path / "b.csv").write_text("x,y\nm,\n1,2\n3,4\n5,7\n")
+    with pytest.raises(InputError, match=r"x in m.*x in cm"):
+        source_of([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_labels_of_joined_tables_stay(tmp_path):
+    for name in "ab":
+        pd.DataFrame(SPECTRA[:5], index=[f"{name}{i}" for i in range(5)]).to_csv(tmp_path / f"{name}.csv")
+    source = source_of([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert source.labels == [f"{name}{i}" for name in "ab" for i in range(5)]
 
 
 # ---- annotated matrices ----
@@ -332,3 +371,9 @@ def test_a_recording_keeps_its_channels_and_leaves_out_what_is_bad(recording, ca
     )  # windows never join over the gap
     assert "Fp2" in caplog.text and "0.5 of 4.0 s" in caplog.text
     assert source_of(path, recognise=False).names == ("Fp1", "Fp2", "Cz")
+    other = path.with_name("b_raw.fif")
+    raw.save(other, verbose="ERROR")
+    assert source_of([path, other]).sample_rate == 250
+    raw.copy().resample(125, verbose="ERROR").save(other, overwrite=True, verbose="ERROR")
+    with pytest.raises(InputError, match=r"125 samples a second.*250"):
+        source_of([path, other])

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from sigmapca_cli.figures.filters import as_images, as_rgb
-from sigmapca_cli.report.grids import MOST_POINTS, filter_grid, patch_grid
+from sigmapca_cli.report.grids import MOST_POINTS, filter_grid
 
 
 def pixels(svg: str) -> np.ndarray:
@@ -22,7 +22,7 @@ def pixels(svg: str) -> np.ndarray:
 def test_each_weight_is_one_pixel(channels: int):
     shape = (6, 4, channels)
     W = np.random.default_rng(0).normal(size=(24 * channels, 11))
-    svg = patch_grid(W, np.ones(11), shape)
+    svg = filter_grid(W, np.ones(11), shape)
     found = pixels(svg)
     wanted = np.round(255 * as_rgb(as_images(W, shape)))
     corners = re.findall(r'<rect class="frame" x="(\d+)" y="(\d+)" width="4" height="6"', svg)
@@ -35,7 +35,7 @@ def test_each_weight_is_one_pixel(channels: int):
 
 def test_a_palette_makes_the_picture_smaller_and_hardly_other():
     W = np.random.default_rng(1).normal(size=(32 * 32 * 3, 16))
-    full, coarse = patch_grid(W, None, (32, 32, 3)), patch_grid(W, None, (32, 32, 3), 64)
+    full, coarse = filter_grid(W, None, (32, 32, 3)), filter_grid(W, None, (32, 32, 3), palette=64)
     assert len(coarse) < 0.5 * len(full)
     difference = np.abs(pixels(full)[..., :3].astype(int) - pixels(coarse)[..., :3])
     assert difference[pixels(full)[..., 3] > 0].mean() < 30
@@ -43,7 +43,7 @@ def test_a_palette_makes_the_picture_smaller_and_hardly_other():
 
 def test_flat_and_zero_filters_are_drawn():
     W = np.stack([np.zeros(9), np.ones(9), -np.ones(9)], axis=1)
-    found = pixels(patch_grid(W, None, (3, 3, 1)))
+    found = pixels(filter_grid(W, None, (3, 3, 1)))
     levels = set(found[found[..., 3] > 0][:, 0].tolist())
     assert levels == {128, 255, 0}
 

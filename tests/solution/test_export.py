@@ -30,6 +30,7 @@ def make_run(whitening=False, mean=3.0):
         attrs={"model": "nlpca", "seed": 7, "config_hash": "ab"},
         patch_shape=(2, 2, 3),
         names=None,
+        grid=None,
         clip=None,
         config={},
         folder="run",

@@ -47,8 +47,8 @@ class PatchSource(Source):
             raise InputError(f"data.patch={patch} is larger than the images ({H} × {W}): lower data.patch")
         self.name, self.images, self.patch, self.stride, self.pad = name, images, patch, stride, pad
         self.patch_shape = (patch, patch, C)
-        self.grid = (positions(H + 2 * pad, patch, stride), positions(W + 2 * pad, patch, stride))
-        self.n, self.p = N * self.grid[0] * self.grid[1], patch * patch * C
+        self.window_counts = (positions(H + 2 * pad, patch, stride), positions(W + 2 * pad, patch, stride))
+        self.n, self.p = N * self.window_counts[0] * self.window_counts[1], patch * patch * C
         need_two_samples(self.n, f"data={name}")
         self.unit = pixel_unit(images.dtype)
         self._padded = np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
@@ -64,14 +64,14 @@ class PatchSource(Source):
         """
         strip = np.dtype((np.void, self.patch * self.images.shape[3] * self._padded.itemsize))
         sN, sH, sW, _ = self._padded.strides
-        shape = (len(self.images), *self.grid, self.patch)
+        shape = (len(self.images), *self.window_counts, self.patch)
         base = np.ndarray((1,), dtype=strip, buffer=self._padded.data)
         strides = (sN, self.stride * sH, self.stride * sW, sH)
         return as_strided(base, shape, strides, writeable=False)
 
     def _gather(self, rows: Index | slice) -> NDArray:
-        image, within = np.divmod(as_index(rows), self.grid[0] * self.grid[1])
-        row, col = np.divmod(within, self.grid[1])
+        image, within = np.divmod(as_index(rows), self.window_counts[0] * self.window_counts[1])
+        row, col = np.divmod(within, self.window_counts[1])
         strips = self._windows[image, row, col]
         return strips.view(self.images.dtype).reshape(len(strips), self.p)
 

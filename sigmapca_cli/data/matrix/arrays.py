@@ -24,7 +24,7 @@ from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
 from sigmapca_cli.data.readers.locations import in_array, in_table, row_words
 from sigmapca_cli.data.readers.row_marks import marked, without_subject
 from sigmapca_cli.data.readers.sparse_files import is_sparse
-from sigmapca_cli.data.readers.table import Table, without_names
+from sigmapca_cli.data.readers.table import Table, override, without_names
 from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples, pieces_in, rows_of
 from sigmapca_cli.data.subsample import evenly_spaced
@@ -265,7 +265,7 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
     source.incomplete, source.missing = fixed.incomplete, fixed.by_column
     source.names = None if table.names is None else tuple(table.names)
-    source.sample_rate = table.sample_rate
+    source.sample_rate, source.grid = table.sample_rate, table.grid
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
     source.row_words = row_words(table, fixed.kept, part or slice(None))
     if table.labels is not None and fixed.kept is None and part is None:
@@ -306,6 +306,11 @@ def read_one(path: Path, cfg: DataConfig) -> Table:
 def checked(table: Table, cfg: DataConfig, where: object) -> Table:
     """Return a table as read in a form whose rows are fast to gather. Raise InputError if it cannot be used."""
     check_matrix(table.data, str(where))
+    if cfg.rows is not None and table.grid is None and not getattr(cfg, "flat", False):
+        raise InputError(
+            f"{override('rows', cfg.rows)}: {where} has two dimensions, of which the first counts the rows: "
+            "leave it out, or add data.transpose=true where the second one does"
+        )
     if cfg.transpose and table.columns is not None:
         raise InputError(
             "data.columns and data.drop go with rows of samples: not together with data.transpose"
@@ -318,5 +323,5 @@ def checked(table: Table, cfg: DataConfig, where: object) -> Table:
         table.notes.append(f"{where}: {found} values are missing, by their code ({codes})")
     if cfg.transpose:
         # The row labels of the file are now the names of the features.
-        table.names, table.labels, table.line_of = table.labels, table.names, None
+        table.names, table.labels, table.line_of, table.grid = table.labels, table.names, None, None
     return without_names(table, where)

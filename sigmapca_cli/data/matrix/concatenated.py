@@ -87,7 +87,10 @@ def stacked(tables: Sequence[Table], paths: Sequence[Path]) -> Table:
 
 
 def with_marks(whole: Table, tables: Sequence[Table]) -> Table:
-    """Return the table of all rows with the marks of its files: each begins a piece, and its subjects are its own."""
+    """Return the table of all rows with the marks of its files: each begins a piece, and its subjects are its own.
+
+    Labels stay where every file has some.
+    """
     starts = np.cumsum([0, *(table.data.shape[0] for table in tables)])
     for start, table in zip(starts, tables, strict=False):
         whole.pieces += (int(start), *(int(start) + row for row in table.pieces))
@@ -95,6 +98,9 @@ def with_marks(whole: Table, tables: Sequence[Table]) -> Table:
             before = np.zeros(0, np.int64) if whole.subjects is None else whole.subjects
             whole.subjects = np.concatenate([before, table.subjects + before.max(initial=-1) + 1])
     whole.timed = any(table.timed for table in tables)
+    whole.sample_rate, whole.grid = tables[0].sample_rate, tables[0].grid
+    if all(table.labels is not None for table in tables):
+        whole.labels = [label for table in tables for label in table.labels or ()]
     return whole
 
 
@@ -121,6 +127,28 @@ def _agree(first: Table, table: Table, first_path: Path, path: Path) -> None:
         raise InputError(
             f"{path} has {table.data.shape[1]} columns, {first_path} has {first.data.shape[1]}: give files that agree"
         )
+    if said := differs(first, table):
+        raise InputError(f"{path} has {said[1]}, {first_path} has {said[0]}: give files that agree")
+
+
+def differs(first: Table, table: Table) -> tuple[str, str] | None:
+    """Return what two files with the same columns say of them or of their rows, where they contradict each other."""
+    if first.sample_rate != table.sample_rate:
+        return rate_words(first.sample_rate), rate_words(table.sample_rate)
+    for name in first.units.keys() & table.units.keys():
+        if first.units[name] != table.units[name]:
+            return f"{name or 'values'} in {first.units[name]}", f"{name or 'values'} in {table.units[name]}"
+    if table.names is None and first.grid is not None and not first.grid.equals(table.grid):
+        return (
+            f"features in {first.grid.words}",
+            f"features in {table.grid.words if table.grid else 'no cells'}",
+        )
+    return None
+
+
+def rate_words(rate: float | None) -> str:
+    """Return a sampling rate in words."""
+    return "no sampling rate" if rate is None else f"{rate:g} samples a second"
 
 
 def order_of(

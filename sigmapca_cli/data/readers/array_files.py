@@ -256,6 +256,8 @@ def select(table: Table, cfg: DataConfig, path: Path) -> Table:
         table.columns = np.array(keep)
     if table.names is not None:
         table.names = [table.names[i] for i in keep]
+    if table.grid is not None:
+        table.grid = table.grid.of(keep)
     return table
 
 

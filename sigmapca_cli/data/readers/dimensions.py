@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.table import Table
+from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import need_memory
 
@@ -21,10 +23,12 @@ def as_matrix(
     where: object,
     dimensions: Sequence[str] | None = None,
     labels: Sequence[Sequence[str] | None] = (),
+    coordinates: Sequence[NDArray[np.float64] | None] = (),
 ) -> Table:
     """Return an array of three or more dimensions as a matrix, one row for each place along data.rows.
 
-    dimensions: their names, if the file has some; else they are numbered from 0. labels: values along each.
+    dimensions: their names, if the file has some; else they are numbered from 0. labels: values along each, in words;
+    coordinates: in numbers.
     The other dimensions become the features, the last one fastest, named as in "lat=45 lon=3.5" where all have values.
     Features without any number, such as cells on land, are left out. Raise InputError where data.rows names none.
     """
@@ -39,7 +43,13 @@ def as_matrix(
     if all(value is not None for value in values):
         each = ([c + v for v in value or ()] for c, value in zip(called, values, strict=True))
         names = [" ".join(parts) for parts in itertools.product(*each)]
-    table = Table(matrix, names)
+    grid = Grid(
+        tuple(data.shape[i] for i in rest),
+        np.arange(matrix.shape[1]),
+        tuple(dimensions[i] for i in rest) if dimensions else (),
+        tuple(coordinates[i] if i < len(coordinates) else None for i in rest),
+    )
+    table = Table(matrix, names, grid=grid)
     rows = labels[axes[0]] if len(axes) == 1 and axes[0] < len(labels) else None
     table.labels = None if rows is None else list(rows)
     return without_empty(table, where)
@@ -60,6 +70,7 @@ def without_empty(table: Table, where: object) -> Table:
     )
     table.names = [table.names[i] for i in kept]
     table.data = table.data[:, kept]
+    table.grid = None if table.grid is None else table.grid.of(kept)
     return table
 
 

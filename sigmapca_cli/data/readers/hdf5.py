@@ -156,24 +156,35 @@ def _names(data: Any, file: Any) -> list[str] | None:
     return _scale(data, 1)
 
 
-def _scale(data: Any, axis: int) -> list[str] | None:
-    """Return the values of the dimension scale of an axis as names; None if it has none."""
+def _along(data: Any, axis: int) -> NDArray | None:
+    """Return the values of the dimension scale of an axis; None if it has none."""
     if len(data.dims[axis]) == 0:
         return None
     scale = data.dims[axis][0]
     if as_text(scale.attrs.get("NAME", "")).startswith(NO_VARIABLE):
         return None
-    return _labels(stored(scale)[...], data.shape[axis])
+    values = stored(scale)[...]
+    return values if values.shape == (data.shape[axis],) else None
 
 
-def _dimensions(data: Any) -> tuple[list[str] | None, list[list[str] | None]]:
-    """Return the names of the dimensions of a data set, if all have one, and the values along each."""
+def _scale(data: Any, axis: int) -> list[str] | None:
+    """Return the values of the dimension scale of an axis as names; None if it has none."""
+    values = _along(data, axis)
+    return None if values is None else _labels(values, data.shape[axis])
+
+
+def _dimensions(
+    data: Any,
+) -> tuple[list[str] | None, list[list[str] | None], list[NDArray[np.float64] | None]]:
+    """Return the names of the dimensions of a data set, if all have one, and values along each: words, numbers."""
     scales = [data.dims[i][0].name.rpartition("/")[2] if len(data.dims[i]) else "" for i in range(data.ndim)]
     names = scales if all(scales) and len(set(scales)) == len(scales) else None
     values = [_scale(data, i) for i in range(data.ndim)]
     if names is not None:  # places that are only numbered have no other name
         values = [value or [str(j) for j in range(n)] for value, n in zip(values, data.shape, strict=True)]
-    return names, values
+    along = [_along(data, i) for i in range(data.ndim)]
+    numbers = [None if a is None or a.dtype.kind not in "biuf" else a.astype(np.float64) for a in along]
+    return names, values, numbers
 
 
 def _labels(values: NDArray, width: int) -> list[str] | None:

@@ -12,6 +12,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import RowFile, collected
 from sigmapca_cli.data.readers.columns import identifying_names
 from sigmapca_cli.settings.quoting import shell_word
+from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.system.errors import InputError
 
 MOST_NAMED = 12
@@ -47,6 +48,7 @@ class Table:
     pieces: tuple[int, ...] = ()  # rows at which a new file or a stretch after a gap begins
     timed: bool = False  # a column counts the time
     sample_rate: float | None = None  # rows a second, of a recording
+    grid: Grid | None = None  # where the columns lie in an array of more than two dimensions
     columns: NDArray[np.int64] | None = None  # columns of `data` to use, in this order; None: all
 
 
