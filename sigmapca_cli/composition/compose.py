@@ -2,7 +2,8 @@
 
 Hydra's public functions keep what they compose with in one place for the whole process, where a program that is an
 application of Hydra's itself, or another thread, has its own. So its loader is built here for each configuration and
-nothing of the process is touched. The loader is not public: this is the one module that imports from `hydra._internal`.
+nothing of the process is touched. The loader is not public: this module and
+`sweep_loader.py` are those that import from `hydra._internal`.
 """
 
 from __future__ import annotations

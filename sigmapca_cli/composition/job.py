@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -93,9 +94,7 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
     refuse_unknown(plain)
     scale(plain.get("a", 1.0))  # before the nonlinearity, which has its value and would be named instead
     try:
-        typed: Any = OmegaConf.merge(
-            OmegaConf.structured(Config), OmegaConf.create(without_interpolation(dict(plain)))
-        )
+        typed: Any = OmegaConf.merge(_schema(), OmegaConf.create(without_interpolation(dict(plain))))
         cfg: Any = OmegaConf.to_object(typed)
         checked: Any = OmegaConf.to_container(typed, resolve=True)
     except OmegaConfBaseException as problem:
@@ -103,6 +102,14 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
     if "ending" in checked:
         checked["ending"] = cfg.ending  # which does not count where a run has none
     return Job(cfg, checked, list(overrides), folder)
+
+
+@functools.cache
+def _schema() -> Any:
+    """Return the schema as OmegaConf's, which takes it longer to make than to merge with; merging copies it."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.structured(Config)
 
 
 def with_changes(job: Job, changes: Mapping[str, Any]) -> Job:

@@ -14,10 +14,17 @@ from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from omegaconf import open_dict
 
+from sigmapca_cli.composition.sweep_loader import SweepLoader
+from sigmapca_cli.data.config import kinds_of
 from sigmapca_cli.launchers.adaptive import folder_of, result_of
 from sigmapca_cli.launchers.failures import context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
+from sigmapca_cli.storage.find import summarise_folder
+from sigmapca_cli.storage.format import CHECKPOINT_FILE, FINISHED, RUN_FILE
 from sigmapca_cli.system.errors import SigmapcaError
+
+MANY = 20
+"""Jobs of a sweep whose composition is announced: it takes a while."""
 
 
 @dataclass
@@ -37,7 +44,8 @@ class VectorizedLauncher(Launcher):
     """Runs what can be grouped side by side, the rest one after the other."""
 
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
-        """Hydra's hand-over."""
+        """Hydra's hand-over; the sweeper has the same context, and so composes by the same loader."""
+        hydra_context.config_loader = SweepLoader(hydra_context.config_loader)
         self.context, self.task, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
@@ -45,6 +53,8 @@ class VectorizedLauncher(Launcher):
         from sigmapca_cli.system.signals import Guard
 
         setup_globals()
+        if len(job_overrides) >= MANY:
+            print(f"composing {len(job_overrides)} jobs", flush=True)
         composed = [self.compose(list(o), initial_job_idx + i) for i, o in enumerate(job_overrides)]
         groups, alone = self.grouped(composed)
         self.known: tuple[str, Any] = ("", None)  # the data of the last group: most sweeps have but one
@@ -81,6 +91,7 @@ class VectorizedLauncher(Launcher):
             return [], list(range(len(composed)))  # in a group the others would have gone on
         found: dict[str, list[Any]] = {}
         alone, folders = [], set()
+        finished = 0
         for number, config in enumerate(composed):
             key, folder = None, folder_of(config)
             if folder in folders:
@@ -88,6 +99,9 @@ class VectorizedLauncher(Launcher):
             folders.add(folder)
             try:
                 job = job_of(config)
+                if is_done(job, folder):
+                    finished += 1
+                    continue
                 key = group_key(job, method_of(job.cfg))
             except SigmapcaError:
                 pass  # it fails in its own turn, where that is announced and noted
@@ -95,6 +109,8 @@ class VectorizedLauncher(Launcher):
                 alone.append(number)
             else:
                 found.setdefault(key, []).append((number, job, folder))
+        if finished:
+            print(f"already finished: {finished} of {len(composed)} jobs", flush=True)
         groups: list[list[Any]] = []
         for members in found.values():
             from sigmapca_cli.runner.grouped import chunks_of
@@ -148,3 +164,20 @@ class VectorizedLauncher(Launcher):
             self.known = ("", None)  # let go of the last first: both together may not fit
             self.known = (key, build(job.cfg.data))
         return self.known[1]
+
+
+def is_done(job: Any, folder: Path) -> bool:
+    """Whether the run of a job has finished, on made rows: they are those of its configuration, and not made to ask.
+
+    Rows of files may have changed, and a search may lack what it is led by: these are looked at in their turn.
+    """
+    if (
+        job.cfg.if_exists not in ("resume", "skip")
+        or job.cfg.data.name not in kinds_of("made")
+        or job.cfg.objective
+    ):
+        return False
+    if not (folder / RUN_FILE).exists() or (folder / CHECKPOINT_FILE).exists():
+        return False
+    attrs = summarise_folder(folder).attrs
+    return bool(attrs.get("status") == FINISHED and attrs.get("config_hash") == job.hash)

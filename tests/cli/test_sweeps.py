@@ -56,7 +56,7 @@ def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(sigmapc
     before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")}
     again = sigmapca("train", *command)
     assert again.returncode == 1
-    assert again.stdout.count("already finished") == 2 and "2 finished, 2 failed" in again.stdout
+    assert "already finished: 2 of 4 jobs" in again.stdout and "2 finished, 2 failed" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.h5")} == before
 
 

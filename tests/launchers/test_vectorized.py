@@ -135,6 +135,18 @@ def test_interrupted_and_taken_up_again(tmp_path):
         assert steps[-1] == 400 and (np.diff(steps) > 0).all()
 
 
+def test_what_has_finished_is_not_made_again(tmp_path):
+    """The jobs of a sweep that goes on are told by their hashes, before any rows are made."""
+    sweep = ("train", "-m", *SMALL, "k=4", "steps=20", "seed=0,1")
+    sigmapca(tmp_path, *sweep)
+    made = [(job / "run.h5").stat().st_mtime_ns for job in jobs(tmp_path)]
+    (jobs(tmp_path)[1] / "checkpoint.h5").touch()  # what a kill just before the end leaves
+    again = sigmapca(tmp_path, *sweep)
+    assert "already finished: 1 of 2 jobs" in again.stdout and "2 finished" in again.stdout
+    assert [(job / "run.h5").stat().st_mtime_ns for job in jobs(tmp_path)] == made
+    assert not (jobs(tmp_path)[1] / "checkpoint.h5").exists()
+
+
 @pytest.mark.full
 def test_runs_that_go_on_are_not_saved_at_every_step_once_another_has_ended(tmp_path, monkeypatch):
     """The time since the last checkpoint is that of a run that still trains; one that has ended is saved no more."""

@@ -1,0 +1,50 @@
+"""The configurations of a sweep's jobs against those that Hydra composes one by one."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from sigmapca_cli.composition.compose import load
+from sigmapca_cli.composition.sweep_loader import SweepLoader
+from sigmapca_cli.settings.conf_files import conf_folder
+
+JOBS = [
+    ("seed=3",),
+    ("seed=4", "a=2.5", "note='x, y'"),
+    ("data.n=500", "a=${seed}"),
+    ("optimizer=sgd", "lr=0.1", "optimizer.momentum=0.5"),
+    ("model=rica", "seed=1"),
+    ("tags=[one,two]", "solver={name:newton}"),
+    ("++note=here", "hydra.job.chdir=false"),
+    ("seed=5", "seed=6"),
+]
+
+
+@pytest.fixture(scope="module")
+def loader():
+    """Hydra's loader of the files of this program, and the configuration that a sweep begins with."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra._internal.utils import create_config_search_path
+
+    return ConfigLoaderImpl(create_config_search_path(str(conf_folder()))), load(["k=4"], sweep=True)
+
+
+@pytest.mark.parametrize("words", JOBS, ids=" ".join)
+def test_a_job_has_the_configuration_that_hydra_composes(loader, words):
+    hydras, master = loader
+    from sigmapca_cli.composition.compose import registered
+
+    with registered():
+        wanted = hydras.load_sweep_config(master, ["k=4", *words])
+        quick = SweepLoader(hydras)
+        for others in (("seed=9", "data.n=7"), words, words):  # a job leaves nothing behind for the next
+            found = quick.load_sweep_config(master, ["k=4", *others])
+    assert OmegaConf.to_container(found, resolve=False) == OmegaConf.to_container(wanted, resolve=False)
+    assert OmegaConf.is_struct(found)
+
+
+def test_what_hydra_refuses_is_refused(loader):
+    hydras, master = loader
+    from sigmapca_cli.composition.compose import registered
+
+    with registered(), pytest.raises(Exception, match="no_such_key"):
+        SweepLoader(hydras).load_sweep_config(master, ["no_such_key=4"])
