@@ -19,6 +19,7 @@ from sigmapca_cli.cli import (
     reproduce,
     rerun,
     runs,
+    sample,
     show,
     train,
 )
@@ -102,6 +103,7 @@ for module in (
     prepare,
     partial,
     data,
+    sample,
     path,
     reproduce,
 ):

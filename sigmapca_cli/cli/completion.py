@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sigmapca_cli.cli.plot import FIGURES
+from sigmapca_cli.cli.sample import FIELDS
 
 VARIABLE = "_SIGMAPCA_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -210,6 +211,7 @@ KINDS: dict[str, Callable[[str], Candidates]] = {
     "reproduce.solver": words("stochastic", "newton", "moments"),
     "reproduce.data": words("cifar10", "natural", "mnist"),
     "along": words("lam", "a"),
+    "sample.field": words(*FIELDS),
     "download.name": words("cifar10", "cifar100", "mnist"),
     "if_exists": words("new", "skip", "resume", "fail"),
     "log_format": words("auto", "bar", "plain"),

@@ -14,7 +14,7 @@ WHY_DIFFERENT = (
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
     "size_float32_bytes", "advice", "halves", "labels", "rising", "components_then", "codes", "task", "k", "why_k",
-    "other", "other_when", "then",
+    "other", "other_when", "then", "beside_items",
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "components then", f"{rules(facts['components_then'])}, by the command below"
         for text in facts["outliers"][:3] or ["none: no few rows own a component"]:
             yield "outliers", text
-    if facts.get("scales"):
+    if facts.get("scales") and facts.get("task") not in ("spectra", "separation"):
         yield "scales", facts["scales"]
     if few := facts.get("labels", [])[:4]:
         text = "only a few whole numbers, as of a class or label: left out below by"
@@ -66,6 +66,8 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if rising := facts.get("rising", [])[:4]:
         text = "rises from row to row, as what counts or dates the rows: left out below by"
         yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
+    if beside := facts.get("beside_items"):
+        yield "no items?", f"{', '.join(beside[:4])}: other numbers than answers: left out below"
     if codes := facts.get("codes"):
         words = ", ".join(f"{code:g}" for code in codes)
         yield "codes?", f"{words}: far from all other values of several columns: read below as missing"

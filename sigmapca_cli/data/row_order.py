@@ -101,12 +101,21 @@ def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
 
 def order_in(source: Any) -> RowOrder:
     """Return whether the rows of a source have an order, from the leading components of its first rows."""
+    Y, index = leading_rows(source)
+    return row_order(source, Y, index) if Y.shape[1] else RowOrder(False, "exchangeable")
+
+
+def neighbours_depend(source: Any) -> bool:
+    """Return whether rows depend on their neighbours, whatever a column of times says."""
+    Y, index = leading_rows(source)
+    return bool(Y.shape[1]) and order_of(Y, pieces_of(source, index)).ordered
+
+
+def leading_rows(source: Any) -> tuple[Array, Array]:
+    """Return the leading components (m, k) of the first rows of a source, and the numbers of these rows."""
     axes = source.leading_axes(LEADING)
     index = np.arange(min(source.n, ROWS))
-    if axes.rank == 0:
-        return RowOrder(False, "exchangeable")
-    Y = np.concatenate(list(source.project(axes.up_to(min(axes.rank, LEADING)), index)))
-    return row_order(source, Y, index)
+    return np.concatenate(list(source.project(axes.up_to(min(axes.rank, LEADING)), index))), index
 
 
 def pieces_of(source: Any, index: Array) -> tuple[int, ...]:

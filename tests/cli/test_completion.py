@@ -169,7 +169,7 @@ def test_every_parameter_is_completed_or_known_to_be_free():
     free = {
         "output", "input", "data", "where", "sort", "columns", "run_dir", "package", "config_name", "config_dir",
         "config_path", "path", "axes", "k", "figure", "key", "dataset", "folder", "jobs", "seeds", "filters",
-        "without", "rotate", "width", "dpi", "colour", "components", "x_label",
+        "without", "rotate", "width", "dpi", "colour", "components", "x_label", "seed",
     }  # fmt: skip
     for name, command in get_command(app).commands.items():
         for parameter in command.params:

@@ -14,26 +14,6 @@ from sigmapca_cli.data.matrix.arrays import build
 RNG = np.random.default_rng(0)
 
 
-def questionnaire():
-    """300 people, 20 answers from 1 to 5 for four factors, 1 % of 99, an id and the age."""
-    answers = np.kron(RNG.standard_normal((300, 4)), np.full((1, 5), 0.8)) + 0.6 * RNG.standard_normal(
-        (300, 20)
-    )
-    table = pd.DataFrame(np.clip(np.rint(answers + 3), 1, 5).astype(int)).add_prefix("q")
-    table = table.mask(RNG.random(table.shape) < 0.01, 99)
-    table.insert(0, "id", range(1, 301))
-    return table.assign(age=RNG.integers(18, 80, 300))
-
-
-def spectra():
-    """60 spectra of five bands and a little noise, named by wavenumbers."""
-    at = np.linspace(4000, 650, 300)
-    bands = np.exp(-0.5 * ((at - np.array([[3300], [2900], [1700], [1450], [1050]])) / 80) ** 2)
-    return pd.DataFrame(
-        RNG.gamma(2, 1, (60, 5)) @ bands + 0.01 * RNG.standard_normal((60, 300)), columns=at.round(1)
-    )
-
-
 def recording():
     """Five channels of three sources, one channel in a row."""
     t = np.arange(5000) / 250
@@ -59,12 +39,6 @@ def measurements():
 
 FIELDS = {
     # a table: (task, k, words of the command)
-    questionnaire: (
-        "items",
-        (4, 5),
-        ("model=factor_analysis", "data.missing_codes=99", "data.standardise=feature"),
-    ),
-    spectra: ("spectra", (5,), ("solver=independence",)),
     recording: ("separation", (3,), ("data.transpose=true", "solver=independence")),
     sensors: ("table", (4,), ("data.drop=[kind,seconds]", "solver=independence")),
     measurements: ("table", (4, 5, 6), ("data.missing_codes=-9999", "data.missing=mean")),

@@ -9,9 +9,10 @@ from typing import Any
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig, name_list
 from sigmapca_cli.data.describe.recognise import options_for
-from sigmapca_cli.data.describe.suggestion import Suggestion, cleaning, suggestion, weighing
+from sigmapca_cli.data.describe.suggestion import Suggestion, cleaning, suggestion, tracks_in, weighing
 from sigmapca_cli.data.describe.summary import summary
 from sigmapca_cli.data.readers.column_files import ListColumns
+from sigmapca_cli.data.readers.dimensions import ManyDimensions
 from sigmapca_cli.data.readers.table import WordColumns
 from sigmapca_cli.data.source import Source
 
@@ -28,7 +29,9 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     cfg = DataConfig(path=str(path), **options)
     source, left_out = lenient(cfg)
     facts = summary(source)
-    options |= {"columns": name_list("columns", cfg.columns)} if cfg.columns is not None else {}
+    if options.get("mix") is False and (tracks := tracks_in(source, str(path))) is not None:
+        facts["tracks"] = tracks
+    options |= {key: getattr(cfg, key) for key in ("columns", "rows") if getattr(cfg, key) is not None}
     task = facts.get("task")
     if task is not None and task.name == "transpose" and not options.get("transpose"):
         turned, found = describe(path, **{**options, "transpose": True, "drop": None})
@@ -57,6 +60,7 @@ def treated(facts: dict[str, Any], path: str, options: dict[str, Any]) -> dict[s
     better = facts
     for treatment in (cleaning, weighing):
         found = treatment(better, options)
+        facts["beside_items"] = better.get("beside_items")  # of the last one, before it leaves them out
         if not found and (better is not facts or not facts.get("left_out")):
             continue
         options |= found
@@ -81,7 +85,8 @@ def silence_warnings() -> Iterator[None]:
 def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
     """Return the source of a table without its columns of words, and these columns with what they hold.
 
-    A column of lists of numbers is the matrix; `cfg` says then which.
+    A column of lists of numbers is the matrix, and the longest dimension of an array counts the rows; `cfg` says then
+    which.
     """
     left_out: dict[str | int, str] = {}
     if cfg.name == "array" and cfg.missing == "refuse":
@@ -89,6 +94,10 @@ def lenient(cfg: DataConfig) -> tuple[Source, dict[str | int, str]]:
     while True:
         try:
             return build(cfg), left_out
+        except ManyDimensions as problem:
+            if cfg.rows is not None:
+                raise
+            cfg.rows = [problem.shape.index(max(problem.shape))]
         except ListColumns as problem:
             if cfg.columns is not None:
                 raise

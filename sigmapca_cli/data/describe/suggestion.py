@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sigmapca_cli.data.config import usual_standardise
 from sigmapca_cli.data.describe.task import Task
 from sigmapca_cli.data.n_components import advised
+from sigmapca_cli.data.source import Source
 from sigmapca_cli.settings.quoting import override
+
+SOURCES = "hardly correlated, as sources are: mixed below; data.mix=false if they are microphones"
+MICROPHONES = "correlated, as microphones are: not mixed; data.mix=true if they are sources"
+UNRELATED = 0.1
+"""Correlation of tracks below which they are taken for sources."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ def suggestion(
     """
     if "components" not in better:
         return None
-    defaults = {"standardise": usual_standardise(options["name"]), "mix": not Path(path).is_dir()}
+    defaults = {"standardise": usual_standardise(options["name"]), "mix": True}
     words = [f"data={options['name']}", override("data.path", path)]
     for key, value in options.items():
         if key != "name" and value not in (None, [], defaults.get(key)):
@@ -72,12 +80,24 @@ def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
     return advised(facts["components"], facts["rank"], facts["samples"])
 
 
+def tracks_in(source: Source, path: str) -> str | None:
+    """Return what the tracks of a folder of sounds are taken for, and why; None of other data."""
+    if source.name != "signals" or not Path(path).is_dir() or source.p < 2:
+        return None
+    C = np.asarray(source.covariance()[1])
+    spread = np.sqrt(np.maximum(C.diagonal(), np.finfo(float).tiny))
+    related = np.abs(C / np.outer(spread, spread) - np.eye(source.p)).max()
+    return MICROPHONES if related > UNRELATED else SOURCES
+
+
 def cleaning(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the data group that leave out what is no data: codes, missing values, columns beside.
 
     Left out is what numbers, dates or times the rows, and what may be a class among measurements.
     """
     found: dict[str, Any] = {}
+    if facts.get("tracks") == SOURCES and options.get("mix") is False:
+        found["mix"] = True
     if codes := facts.get("codes"):
         found["missing_codes"] = [int(code) if code == int(code) else code for code in codes]
     if facts.get("missing_values") or codes:
@@ -90,9 +110,15 @@ def cleaning(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def weighing(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the data group that treat different scales and outliers; curves keep their common scale."""
+    """Return the fields of the data group that treat columns beside items, scales and outliers.
+
+    Curves keep their common scale.
+    """
     found: dict[str, Any] = {}
-    if facts.get("scales") and facts["task"].name not in ("spectra", "separation"):
+    if beside := facts.get("beside_items"):
+        found["drop"] = [*(options.get("drop") or []), *beside]
+    task = facts["task"].name if "task" in facts else ""
+    if task == "items" or (facts.get("scales") and task not in ("spectra", "separation")):
         found["standardise"] = "feature"
     if facts.get("outliers") and options["name"] == "array":
         found["clip"] = 0.001

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.implicit import WIDE
-from sigmapca_cli.data.row_order import RowOrder, order_in
+from sigmapca_cli.data.row_order import RowOrder, neighbours_depend, order_in
 from sigmapca_cli.data.source import Source
 
 Array = NDArray[np.float64]
@@ -24,6 +24,8 @@ MUCH_WIDER = 100
 ANSWERS = 11
 """Most distinct whole numbers of an answer of a questionnaire: 0 to 10."""
 LEAST_ITEMS = 4
+SOME = 0.001
+"""Least share of zeros among counts."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,7 @@ class Task:
     then: str | None = None
 
 
-LINEAR_ICA = (
-    ("model=lica", "solver=independence"),
-    "where the filters need not be orthogonal, as of microphones",
-)
+ORTHOGONAL = (("solver=independence",), "where filters are to be orthogonal, and ordered by variance")
 
 
 def task_of(source: Source, raw: Array | None) -> Task:
@@ -59,11 +58,13 @@ def task_of(source: Source, raw: Array | None) -> Task:
             f"{source.n} rows of {source.p} numbers, each a curve of its own: channels × time; data.transpose=true",
         )
     order: RowOrder = order_in(source)
-    if order.in_time and order.reason != "time":
+    # A column of dates alone makes no recording: daily returns do not depend on those of yesterday.
+    if order.in_time and (order.reason != "time" or neighbours_depend(source)):
         return Task(
             "separation",
-            f"rows in time, because {order.words}: separation of sources",
-            other=LINEAR_ICA,
+            f"rows in time, because {order.words}: separation of sources that mix in any way (linear ICA)",
+            ("model=lica", "solver=independence"),
+            other=ORTHOGONAL,
         )
     if raw is not None and is_questionnaire(raw):
         return Task(
@@ -113,6 +114,13 @@ def is_questionnaire(raw: Array) -> bool:
     return sum(map(is_item, raw.T)) > 0.8 * raw.shape[1]
 
 
+def beside_items(source: Source, raw: Array | None) -> list[str]:
+    """Return the names of the columns of a questionnaire that hold no answers, such as an age."""
+    if raw is None or source.names is None or not is_questionnaire(raw):
+        return []
+    return [name for name, column in zip(source.names, raw.T, strict=True) if not is_item(column)]
+
+
 def is_item(column: Array) -> bool:
     """Return whether a column has answers: whole numbers from -5 to 10, at most ANSWERS of them.
 
@@ -126,6 +134,7 @@ def is_item(column: Array) -> bool:
 
 
 def is_counts(raw: Array) -> bool:
-    """Return whether almost all numbers are whole and none is negative."""
+    """Return whether almost all numbers are whole, none is negative, and some are zero: pixels hardly are."""
     present = raw[np.isfinite(raw)]
-    return bool(len(present) and present.min() >= 0 and (present == np.rint(present)).mean() > 0.999)
+    whole = len(present) and present.min() >= 0 and (present == np.rint(present)).mean() > 0.999
+    return bool(whole and (present == 0).mean() > SOME)

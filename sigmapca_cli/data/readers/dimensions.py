@@ -17,6 +17,14 @@ from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import need_memory
 
 
+class ManyDimensions(InputError):
+    """Error for an array of this shape, three or more dimensions, none of which is named as that of the rows."""
+
+    def __init__(self, shape: Sequence[int], message: str) -> None:
+        super().__init__(message)
+        self.shape = tuple(shape)
+
+
 def as_matrix(
     data: Any,
     cfg: DataConfig,
@@ -87,7 +95,8 @@ def axes_of(rows: Any, shape: Sequence[int], dimensions: Sequence[str] | None, w
     shown = " × ".join(f"{name} ({size})" if dimensions else str(size) for name, size in sizes)
     what = f"has {len(shape)} dimensions, {shown}" + ("" if dimensions else ", counted from 0")
     wrong = f"no dimension {unknown[0]!r}: it " if unknown else ""
-    raise InputError(
+    raise ManyDimensions(
+        shape,
         f"{where}: {wrong}{what}: name the one that counts the rows, as in data.rows={names[0]}; "
-        "the others become the features"
+        "the others become the features",
     )

@@ -102,12 +102,17 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
     others = [is_number(f, decimal) for f in first]
     if any(differs) and (sum(differs) > 1 or not any(others)):
         return True  # a single word among numbers is an error in the row
-    below = [row[1:] for row in rest]
     if not first[0] and all(row[0] for row in rest):  # an empty corner above an index
+        below = [row[1:] for row in rest]
         return len(first) > 2 and (rising(first[1:]) or numbers_on_top(first[1:], below))
-    if not word(first[0]):
+    named = [
+        i for i, f in enumerate(first) if not word(f)
+    ]  # beside columns of words, such as a sample and a batch
+    if len(named) == len(first):
         return False
-    return numbers_on_top(first[1:], below) or (len(first) > MANY and on_axis(first[1:], below))
+    numbers = [first[i] for i in named]
+    below = [[row[i] for i in named if i < len(row)] for row in rest]
+    return numbers_on_top(numbers, below) or (len(numbers) >= MANY and on_axis(numbers, below))
 
 
 def rising(fields: Sequence[str]) -> bool:

@@ -1,5 +1,6 @@
 """data=signals: three test signals mixed as in the paper's experiments, or recordings from WAV files."""
 
+import logging
 import warnings
 from pathlib import Path
 
@@ -100,8 +101,8 @@ def read_wav(path: Path) -> tuple[int, Array]:
     return int(rate), scaled.reshape(len(scaled), -1)
 
 
-def read_recordings(path: Path) -> tuple[int, Array]:
-    """Rate and S (n, k): the channels of one WAV file, or of all in a folder, cut to the shortest."""
+def read_recordings(path: Path) -> tuple[int, Array, tuple[str, ...]]:
+    """Rate, S (n, k) and names: the channels of one WAV file, or of all in a folder, cut to the shortest."""
     files = sorted(path.glob("*.[wW][aA][vV]")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path} has no .wav file: give a folder of WAV files, or one file")
@@ -114,33 +115,43 @@ def read_recordings(path: Path) -> tuple[int, Array]:
             f"{path}: sample rates differ ({', '.join(map(str, sorted(rates)))} Hz): resample first"
         )
     length = min(len(samples) for _, samples in tracks)
-    return rates.pop(), np.hstack([samples[:length] for _, samples in tracks])
+    names = (
+        file.stem if samples.shape[1] == 1 else f"{file.stem}:{channel + 1}"
+        for file, (_, samples) in zip(files, tracks, strict=True)
+        for channel in range(samples.shape[1])
+    )
+    return rates.pop(), np.hstack([samples[:length] for _, samples in tracks]), tuple(names)
 
 
-def sample(cfg: DataConfig) -> tuple[Array, Truth | None, int | None]:
-    """X (n, k), its truth and its sample rate."""
+def sample(cfg: DataConfig) -> tuple[Array, Truth | None, int | None, tuple[str, ...] | None]:
+    """X (n, k), its truth, its sample rate, and the names of channels that were recorded."""
     if cfg.path is None:
         n = 2000 if cfg.n is None else cfg.n
         need_memory(128.0 * n, "data=signals", "lower data.n")
         X, truth = mix(waves(n, cfg.duration, cfg.noise, cfg.seed), cfg.variant, cfg.seed)
-        return X, truth, round((n - 1) / cfg.duration)
-    rate, S = read_recordings(existing(cfg.path, "WAV files"))
+        return X, truth, round((n - 1) / cfg.duration), None
+    rate, S, names = read_recordings(existing(cfg.path, "WAV files"))
     S = S if cfg.n is None else S[: cfg.n]
     if not cfg.mix:
-        return S, None, rate
+        return S, None, rate, names
     silent = np.flatnonzero(S.std(axis=0) == 0)
     if len(silent) and "same" in cfg.variant:
         raise InputError(
             f"{cfg.path}: channel {silent[0]} is silent, it has no variance to equalise: leave it out"
         )
+    logging.getLogger("sigmapca").warning(
+        "%s: its %d tracks are taken for sources, and are mixed; data.mix=false reads them as microphones",
+        cfg.path,
+        S.shape[1],
+    )
     X, truth = mix(S, cfg.variant, cfg.seed)
-    return X, truth, rate
+    return X, truth, rate, None
 
 
 def build(cfg: DataConfig) -> MemorySource:
-    X, truth, rate = sample(cfg)
+    X, truth, rate, names = sample(cfg)
     part, options = rows_of(len(X), cfg), Standardisation.of(cfg)
     held = None if truth is None else truth.in_part(part, turned=options.turns)
     source = MemorySource("signals", X[part], options, held)
-    source.sample_rate = rate
+    source.sample_rate, source.names = rate, names
     return source
