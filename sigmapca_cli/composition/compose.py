@@ -9,6 +9,7 @@ nothing of the process is touched. The loader is not public: this module and
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import threading
 from collections.abc import Iterator, Sequence
@@ -95,12 +96,9 @@ def registered() -> Iterator[None]:
     from hydra import version
     from hydra.core.config_store import ConfigStore
 
-    from sigmapca_cli.settings.schema import register
-
     store, base = ConfigStore.instance(), version.VersionBase.instance()
     schemas, chosen = store.repo, base.getbase()
-    store.repo = {name: node for name, node in schemas.items() if name in HYDRAS_OWN}
-    register()
+    store.repo = {name: node for name, node in schemas.items() if name in HYDRAS_OWN} | _schema()
     try:
         for own in conf_files.hydra_base().values():
             if not hasattr(chosen, "major"):  # else a surrounding application has chosen one
@@ -108,6 +106,22 @@ def registered() -> Iterator[None]:
         yield
     finally:
         base.version_base, store.repo = chosen, schemas
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    """Return what Hydra's store holds of the schema, made once: that takes as long as reading all of `conf/`."""
+    from hydra.core.config_store import ConfigStore
+
+    from sigmapca_cli.settings.schema import register
+
+    store = ConfigStore.instance()
+    before, store.repo = store.repo, {}
+    try:
+        register()
+        return store.repo
+    finally:
+        store.repo = before
 
 
 def stored_job(run: StoredRun, changes: Sequence[str] = ()) -> Job:

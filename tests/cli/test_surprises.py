@@ -154,8 +154,8 @@ def test_any_folder_will_do(sigmapca, small, tmp_path, folder):
 
     path = "data.path='my data.npy'"
     for arguments in (
-        ["train", "model=pca_svd", "data=array", path, "k=2"], ["show"], ["plot"], ["report", "last"],
-        ["transform", "last", "my data.npy", "out put.npy"],
+        ["train", "model=pca_svd", "data=array", path, "k=2"], ["show"], ["plot", "--what", "filters"],
+        ["report", "last"], ["transform", "last", "my data.npy", "out put.npy"],
     ):  # fmt: skip
         result = call(*arguments)
         assert result.returncode == 0, (arguments, result.stderr)

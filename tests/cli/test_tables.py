@@ -220,10 +220,9 @@ def test_a_notebooks_surroundings_do_not_matter(ran, tmp_path):
     FLOWERS.rename(columns={"a": "$height_"}).to_csv(tmp_path / "t.csv", index=False)
     odd = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "MPLCONFIGDIR": str(tmp_path)}
     ran("train", "model=pca_svd", "data=array", "data.path=t.csv", "--run-dir", "r", **odd)
-    assert "filters.png" in ran("plot", "r", **odd)
-    for encoding in ("cp1252", "ascii", "latin-1"):
-        assert "components" in ran("data", "t.csv", PYTHONIOENCODING=encoding)
-        assert "largest weights" in ran("show", "r", PYTHONIOENCODING=encoding)
+    assert "filters.png" in ran("plot", "r", "--what", "filters", **odd)
+    assert "components" in ran("data", "t.csv", PYTHONIOENCODING="cp1252")
+    assert "largest weights" in ran("show", "r", PYTHONIOENCODING="ascii")
 
 
 def test_data_that_have_moved_are_the_same_data(ran, sigmapca, tmp_path):

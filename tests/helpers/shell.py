@@ -22,9 +22,15 @@ import h5py, h5py._hl.dims, hydra, numpy, omegaconf, PIL.Image, rich.console, sc
 import sigmapca_cli.cli.app, sigmapca_cli.cli.job, sigmapca_cli.cli.streams, sigmapca_cli.system.messages
 import sigmapca_cli.cli.sweeps, sigmapca_cli.evaluation.agreement, sigmapca_cli.launchers.vectorized
 import sigmapca_cli.runner.run, sigmapca_cli.runner.shared, sigmapca_cli.runner.grouped
+import pandas, matplotlib.backends.backend_agg, sigmapca_cli.figures.run, sigmapca_cli.evaluation.certify
+import sigmapca_cli.data.matrix.arrays, sigmapca_cli.data.describe.describe, sigmapca_cli.solution.new_rows
+import sigmapca_cli.data.synthetic.planted, sigmapca_cli.report.build, sigmapca_cli.cli.outputs
 from sigmapca_cli.cli import program
 from sigmapca_cli.composition.compose import compose_job
 
+from sigmapca_cli.runner.unread import BY_CHOICE, keys_of_choices
+for group in BY_CHOICE:
+    keys_of_choices(group)
 compose_job(["data=planted", "k=3"])  # Hydra's plugins are found, and its grammar is made: half of a command's time
 gc.freeze()
 
