@@ -50,6 +50,11 @@ def independence_words(facts: dict[str, Any]) -> str:
     if "dependent_pairs" not in facts:
         return ""
     pairs, tau = np.asarray(facts["dependent_pairs"]), f"tau {facts['tau']:g}"
+    if not len(pairs) and facts.get("dependence_spread", False):
+        return (
+            f"{tau}: the components depend on each other, all pairs together, and no pair stands out: they are no "
+            "independent sources"
+        )
     if not len(pairs):
         return f"{tau}: the components are independent as far as {facts['tested_rows']:,} rows tell"
     some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:3])

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from mechanisms import every
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_wine
 from source_kinds import ALL, matched, planted, projected
 from thread_ranks import on_ranks
 
@@ -28,7 +28,8 @@ def test_independent_rows_are_called_dependent_at_the_level(kind, n):
     wrong = sum(
         not pairwise(ALL[kind](np.random.default_rng(seed), (n, 6))).independent for seed in range(200)
     )
-    assert wrong <= 200 * LEVEL + 4 * np.sqrt(200 * LEVEL)
+    level = LEVEL + 0.7 / np.sqrt(n)
+    assert wrong <= 200 * level + 4 * np.sqrt(200 * level)
 
 
 @pytest.mark.parametrize("make", ["variance", "product", "square"])
@@ -98,11 +99,14 @@ def test_dependent_components_of_a_real_table_are_solved_at_a_cautious_tau():
     assert chosen.full.tau == LIKELIHOOD
 
 
-@pytest.mark.full
-def test_dependent_components_whose_halves_agree_better_keep_tau_one():
-    chosen = solve_at_chosen_tau(projected(standardised(load_digits().data), 12)[0])
-    assert not chosen.dependence.independent
-    assert chosen.gain > 0.02 and chosen.result.tau == LIKELIHOOD
+def test_dependence_that_no_pair_shows_is_seen_in_all_pairs_together():
+    """Halves of a real table, 89 rows each: the sum over the pairs sees what single pairs often do not."""
+    X = standardised(load_wine().data)
+    parts = [np.random.default_rng(seed).permutation(len(X))[:89] for seed in range(8)]
+    found = [solve_at_chosen_tau(projected(X[part], 4)[0]) for part in parts]
+    assert sum(not one.dependence.pairs() for one in found) >= 2
+    assert sum(one.dependence.is_spread for one in found) >= 6
+    assert all((one.result.tau == LIKELIHOOD) == one.dependence.independent for one in found)
 
 
 def test_a_minimum_that_is_not_at_the_sources_shows_in_the_test():

@@ -9,6 +9,7 @@ from source_kinds import series
 import sigmapca_cli as sp
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.runner.ending import order_words
+from sigmapca_cli.solvers.independence.choose import CAUTIOUS
 
 SIGMA = np.array([2.0, 2.0, 1.0, 1.0])
 
@@ -54,7 +55,7 @@ def test_dependent_components_take_the_cautious_weight_and_are_named(tmp_path):
     s = random.laplace(size=(4000, 4)) * np.exp(random.standard_normal((4000, 1)))  # one common size
     X, _ = mixed(s)
     run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
-    assert run.evaluation["tau"] == 0.1 and len(run.evaluation["dependent_pairs"]) > 0
+    assert run.evaluation["tau"] == CAUTIOUS and len(run.evaluation["dependent_pairs"]) > 0
     certificate = run.certificate()
     assert certificate.dependent
     assert "depend on each other" in certificate.sentences[-1]
