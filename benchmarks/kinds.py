@@ -26,6 +26,7 @@ from source_kinds import ALL, SIGMA, matched, planted, projected
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.solve import solve
+from sigmapca_cli.solvers.main_loss.automatic import start_and_a
 from sigmapca_cli.solvers.newton.solve import solve as newton
 
 Array = np.ndarray
@@ -59,13 +60,18 @@ def picard(X: Array) -> Array:
     return np.linalg.pinv(unmixing @ whitening)
 
 
+def newton_auto(Y: Array) -> Array:
+    at = start_and_a(Y, threads=1)
+    return newton(Y, a=at.a, start=at.R, threads=1).R
+
+
 METHODS: dict[str, Callable[[Array], Array]] = {
     "PCA": in_span(lambda Y: np.eye(K)),
     "FastICA": fastica("logcosh"),
     "FastICA cube": fastica("cube"),
     "picard": picard,
     "moments": in_span(lambda Y: maximise(Y, threads=1).R),
-    "newton a=auto": in_span(lambda Y: newton(Y, threads=1).R),
+    "newton a=auto": in_span(newton_auto),
     "τ = 1": in_span(lambda Y: solve(Y, threads=1).R),
     "τ = .1": in_span(lambda Y: solve(Y, 0.1, threads=1).R),
     "auto": in_span(lambda Y: solve_at_chosen_tau(Y, threads=1).result.R),

@@ -101,6 +101,8 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
         raise in_one_line(problem) or problem from None
     if "ending" in checked:
         checked["ending"] = cfg.ending  # which does not count where a run has none
+    if "a_from" in checked.get("solver", {}):
+        checked["solver"]["a_from"] = cfg.solver.a_from  # nor this
     return Job(cfg, checked, list(overrides), folder)
 
 

@@ -86,14 +86,19 @@ def are_in_time(settings: Settings, rows: Any, Y: np.ndarray) -> bool:
 
 def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:
     """Return W = P R by Newton steps on the rotation group, from a rotation (k, k) or from R = I."""
+    from sigmapca_cli.solvers.main_loss.automatic import start_and_a
     from sigmapca_cli.solvers.newton.solve import solve
 
     if P.shape[1] == 1:
         # One axis has nothing to turn against: it is the principal one, whatever a.
         return Found(P, 1, True, np.array([one_a(settings, rows @ P, rows.weights)]))
+    Y, a = rows @ P, settings.a  # type: np.ndarray, float | str | np.ndarray
+    if isinstance(a, str) and settings.nonlinearity == "scaled_tanh":
+        at = start_and_a(Y, settings.derivative, weights=rows.weights)
+        a, start = at.a, at.R if start is None else start
     result = solve(
-        rows @ P,
-        a=settings.a,
+        Y,
+        a=a,
         nonlinearity=settings.nonlinearity,
         derivative=settings.derivative,
         start=start,

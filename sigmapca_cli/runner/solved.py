@@ -95,6 +95,7 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
         start=start_of_solver(cfg, source),
         starts=own.starts,
         clip=own.clip,
+        a_from=own.a_from,
     )
 
 

@@ -27,7 +27,7 @@ from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy, contiguous, made_like
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence, assess
-from sigmapca_cli.training.ending import ended
+from sigmapca_cli.training.ending import SURE, ended
 from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.stacked_step import lay_out
 from sigmapca_cli.training.trainer import Hooks, Trainer
@@ -250,11 +250,11 @@ def finished(trainer: Trainer) -> bool:
 
 
 def end(trainer: Trainer) -> None:
-    """Let a run that has not converged end with full-batch steps, where these apply; keep the nearer of the two states.
+    """Let a run that has not surely converged end with full-batch steps, where these apply; keep the nearer state.
 
     What they lead to depends on the state and the data alone: a run that is resumed before its end makes them again.
     """
-    if not trainer.full_batch_ending or convergence_of(trainer).converged(trainer.cfg.tol):
+    if not trainer.full_batch_ending or convergence_of(trainer).converged(SURE * trainer.cfg.tol):
         return
     before, there = trainer.state, convergence_of(trainer)
     trainer.state, steps = ended(trainer.method, before, trainer.batches.source, trainer.cfg.tol)

@@ -38,6 +38,7 @@ YOUNGER: dict[str, Any] = {
     "ordering.sweep": 0,
     "solver.lam": 0.1,
     "solver.tau": "auto",
+    "solver.a_from": "sign",
     "solver.starts": 1,
     "solver.clip": None,
     **{f"data.{key}": value for key, value in YOUNGER_DATA.items()},

@@ -7,7 +7,7 @@ library is imported here, so that help and completion can read the schema withou
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from sigmapca_cli.data.config import DataConfig
@@ -55,6 +55,9 @@ class SolverConfig(Sealable):
     lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
     tau: Any = "auto"  # independence: weight of the negentropies beside the variances, or auto
     starts: int = 1  # newton, moments, independence: number of starts; the best solution is kept
+    a_from: str = (
+        "sign"  # newton with a=auto: chosen at the answer of independence, or by sign, as older runs did
+    )
     clip: float | None = (
         None  # newton, moments, independence: rows are clipped at this quantile of their norms
     )
@@ -66,6 +69,7 @@ class SolverConfig(Sealable):
             raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
         if self.tau != "auto":
             in_range("solver.tau", self.tau, 0)
+        choice("solver.a_from", self.a_from, ("sign", "independence"))
         in_range("solver.starts", self.starts, 1, 10_000)
         in_range("solver.clip", self.clip, 0.5, 1)
         in_range("solver.tol", self.tol, 0, open_low=True)
@@ -180,6 +184,8 @@ class Config(Sealable):
         if not by_steps or self.steps or self.epochs is not None or self.keep != "last":
             choice("ending", self.ending, CHOICES["ending"])
             self.ending = "none"  # only a run that trains until it has converged has one
+        if self.a != "auto" or self.model.family == "linear_ica":
+            self.solver = replace(self.solver, a_from="sign")  # nothing is to be chosen
         in_range("lr", self.lr, 0, open_low=True)
         in_range("threads", self.threads, 1, 4096)
         in_range("log_every", self.log_every, 1)

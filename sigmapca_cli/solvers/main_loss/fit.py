@@ -9,6 +9,7 @@ import numpy as np
 
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution, deviations, finalise
+from sigmapca_cli.solvers.main_loss.automatic import start_and_a
 from sigmapca_cli.solvers.main_loss.several import Several, solve_from
 from sigmapca_cli.solvers.rows.projection import Facts, nearest_rotation, project
 
@@ -31,6 +32,7 @@ def newton_fit(
     start: Array | None = None,
     starts: int = 1,
     clip: float | None = None,
+    a_from: str = "independence",
 ) -> tuple[Solution, Facts]:
     """Return W = P·R that solves the main loss on a source, P the k leading eigenvectors.
 
@@ -60,6 +62,9 @@ def newton_fit(
         Number of starts (`several.solve_from`); the solution with the greatest J is kept.
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.rows.clip`).
+    a_from : {"independence", "sign"}
+        How a="auto" chooses: at the answer of solver=independence, where the steps then start (`automatic`), or while
+        they run, by the sign of each component's certificate, as older versions did.
 
     Returns
     -------
@@ -79,6 +84,10 @@ def newton_fit(
     """
     P, Y, C, notes = project(source, k, clip)
     R = None if start is None else nearest_rotation(P, start)
+    if isinstance(a, str) and a_from == "independence":
+        at = start_and_a(Y, derivative, patches=source.patch_shape is not None, threads=threads)
+        a, R = at.a, at.R if R is None else R
+        notes += [words] if (words := at.words()) else []
     settings: Facts = {"a": a, "nonlinearity": nonlinearity, "derivative": derivative}
     found = solve_from(Y, starts, start=R, **settings, tol=tol, max_iter=max_iter, threads=threads)
     result, facts = found.result, _facts(found, notes)

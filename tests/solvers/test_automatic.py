@@ -1,0 +1,27 @@
+"""`a=auto` of solver=newton: the a that holds a component at the answer of solver=independence."""
+
+import numpy as np
+import pytest
+from mechanisms import every
+from source_kinds import KINDS, matched, planted
+
+import sigmapca_cli as sp
+from sigmapca_cli.sklearn import SigmaPCA
+
+
+@pytest.mark.parametrize("kind", every([kind for kind in KINDS if kind != "Poisson(20)"], ["t, 3 df"]))
+def test_newton_finds_the_kinds_of_source_that_an_a_holds(kind):
+    X, E = planted(kind, 2000, 5)
+    model = SigmaPCA(5, solver="newton").fit(X)
+    assert matched(model.components_.T, E) > 0.99
+
+
+def test_a_run_names_its_a_and_older_ones_keep_their_choice(tmp_path):
+    X, E = planted("±1", 2000, 3)
+    new = sp.train(X, k=5, a="auto", solver="newton", outputs=tmp_path)
+    old = sp.train(X, k=5, a="auto", solver="newton", outputs=tmp_path, overrides=["solver.a_from=sign"])
+    assert set(np.unique(new.evaluation["a"])) <= {8.0, 0.8, 0.4} and set(np.unique(old.evaluation["a"])) <= {
+        3.0,
+        0.8,
+    }
+    assert matched(new.filters, E) > 0.999 > matched(old.filters, E)
