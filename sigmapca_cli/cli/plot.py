@@ -6,8 +6,8 @@ import typer
 
 # The names that figures.run draws, which is not imported for a help text.
 FIGURES = (
-    "filters", "curves", "spectrum", "patterns", "scree", "histograms", "scores", "biplot", "signals", "scatter",
-    "certificate",
+    "filters", "curves", "spectrum", "patterns", "loadings", "topographies", "scree", "histograms", "scores", "biplot",
+    "signals", "scatter", "certificate",
 )  # fmt: skip
 WHAT = f"{', '.join(FIGURES)}; repeatable."
 
@@ -38,6 +38,9 @@ def plot(
     x_label: str = typer.Option(
         None, "--x-label", metavar="TEXT", help="filters: what numbers in the names of columns are."
     ),
+    rotate: str = typer.Option(
+        None, "--rotate", metavar="METHOD", help="loadings: as of `loadings --rotate`."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace files that exist."),
 ) -> None:
     """Write the figures that suit the run, or those named, and say where they are."""
@@ -49,7 +52,9 @@ def plot(
     from sigmapca_cli.figures.style import style_of
     from sigmapca_cli.storage.find import shortened
 
-    style = style_of(formats, components, width=width, dpi=dpi, titled=title, colour=colour, x_label=x_label)
+    style = style_of(
+        formats, components, width=width, dpi=dpi, titled=title, colour=colour, x_label=x_label, rotate=rotate
+    )
     named = what or (["scores"] if colour or components else None)
     found = open_run(run)
     folder = Path(output) if output else found.folder / "figures"

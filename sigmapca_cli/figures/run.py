@@ -23,7 +23,9 @@ from sigmapca_cli.figures.signals import plot_signals
 from sigmapca_cli.figures.spectrum import plot_spectrum
 from sigmapca_cli.figures.style import Style
 from sigmapca_cli.figures.titles import run_title
-from sigmapca_cli.solution.loadings import loadings_of
+from sigmapca_cli.figures.topographies import electrodes, plot_topographies
+from sigmapca_cli.figures.weights import plot_weights
+from sigmapca_cli.solution.loadings import loadings_of, rotated
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,6 +86,10 @@ def suits(name: str, run: Any, source: Any) -> bool:
     if name in ("scores", "biplot"):
         table = source is not None and source.patch_shape is None and source.sample_rate is None
         return table and run.filters.shape[1] > 1 and (name == "scores" or source.p <= MOST_ARROWS_OF)
+    if name == "loadings":
+        return False  # filters of other lengths
+    if name == "topographies":
+        return bool(electrodes(getattr(run, "names", None)))
     # Patterns of orthogonal filters are these filters; a factor's hardly differ.
     return name != "patterns" or getattr(run, "rotation", None) is not None
 
@@ -92,6 +98,8 @@ def why_not(name: str, source: Any) -> str:
     """Return why a figure cannot be drawn."""
     if name in WITH_DATA and not getattr(source, "has_rows", False):
         return "it needs the rows of the run's data"
+    if name == "topographies":
+        return "it needs names of electrodes, such as Fp1 and Oz, and a package: pip install mne"
     return "the run has none"
 
 
@@ -134,6 +142,34 @@ def _patterns(run: Any, style: Style) -> Figure:
         width=style.width,
         x_label=style.x_label,
     )
+
+
+def _loadings(run: Any, style: Style) -> Figure:
+    found = loadings_of(run)
+    if style.rotate is not None:
+        found = rotated(found, style.rotate)
+    shares = [None] * found.values.shape[1] if found.share is None else found.share.tolist()
+    names = None if run.names is None else found.names
+    return plot_weights(
+        found.values,
+        None,
+        style.title(run_title(run)),
+        labels=[
+            f"{i}" + ("" if part is None else f"   {100 * part:.0f} %") for i, part in enumerate(shares, 1)
+        ],
+        names=names,
+        width=style.width,
+        x_label=style.x_label,
+        called="loading",
+    )
+
+
+def _topographies(run: Any, style: Style) -> Figure | None:
+    chosen = electrodes(run.names)
+    if not chosen:
+        return None
+    names = [run.names[i] for i in chosen]
+    return plot_topographies(loadings_of(run).values[chosen], names, style.title(run_title(run)), style.width)
 
 
 def _curves(run: Any, style: Style) -> Figure | None:
@@ -231,6 +267,8 @@ FIGURES: dict[str, Callable[[Any, Style], Any]] = {
     "curves": _curves,
     "spectrum": _spectrum,
     "patterns": _patterns,
+    "loadings": _loadings,
+    "topographies": _topographies,
 }
 WITH_DATA: dict[str, Callable[[Any, Any, Style], Any]] = {
     "scree": _scree,

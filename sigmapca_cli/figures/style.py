@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.solution.loadings import ROTATIONS
 from sigmapca_cli.system.errors import InputError
 
 FORMATS = ("png", "pdf")
@@ -21,7 +22,7 @@ class Style:
     width: inches, None for the size that suits the content. titled: whether a title stands above it, where a caption
     below would say the same. formats: suffixes of the files. dpi: pixels per inch of a PNG. x_label: what the numbers
     that name the columns are. colour: the column that colours scores. components: the two that scores are drawn of,
-    counted from 0.
+    counted from 0. rotate: the rotation of loadings, one of `solution.loadings.ROTATIONS`.
     """
 
     width: float | None = None
@@ -31,6 +32,7 @@ class Style:
     x_label: str | None = None
     colour: str | None = None
     components: tuple[int, int] = (0, 1)
+    rotate: str | None = None
 
     def title(self, text: str) -> str:
         """Return a title, empty where none is wanted."""
@@ -47,6 +49,8 @@ def style_of(formats: str | None = None, components: str | None = None, **option
     kinds = FORMATS if formats is None else tuple(dict.fromkeys(part.strip() for part in formats.split(",")))
     for kind in kinds:
         choice("--format", kind, KNOWN_FORMATS)
+    if options.get("rotate") is not None:
+        choice("--rotate", options["rotate"], ROTATIONS)
     given = {name: value for name, value in options.items() if value is not None}
     if components is not None:
         given["components"] = pair_in(components)

@@ -33,12 +33,13 @@ def plot_weights(
     names: Sequence[str] | None = None,
     width: float | None = None,
     x_label: str | None = None,
+    called: str = "weight",
 ) -> Figure:
     """Draw the weights W (p, k) of features, one panel a component, all with one scale.
 
     Features with names are horizontal bars; where the names are numbers, such as wavelengths or times, a curve over
     these. labels (k,): what each panel is called, its number and σ (k,) unless given. A column of nan stays empty.
-    x_label: what the numbers in names are.
+    x_label: what the numbers in names are. called: what the values are.
     """
     W = np.asarray(W, dtype=np.float64)
     shown = min(W.shape[1], MOST_PANELS)
@@ -50,8 +51,12 @@ def plot_weights(
     W = W[:, :shown]
     at = None if names is None else numbers_of(names)
     if names is not None and at is None:
-        return _bars(W, title + more, columns, labels, names, width)
-    return _curves(W, title + more, columns, labels, at, width, x_label)
+        figure = _bars(W, title + more, columns, labels, names, width)
+        figure.supxlabel(called, fontsize=8)
+    else:
+        figure = _curves(W, title + more, columns, labels, at, width, x_label)
+        figure.supylabel(called, fontsize=8)
+    return figure
 
 
 def numbers_of(names: Sequence[str]) -> Array | None:
@@ -106,7 +111,6 @@ def _bars(
         axes.tick_params(axis="x", labelsize=6, labelbottom=i >= shown - columns)
         axes.set_title(str(labels[i]), fontsize=8, pad=2)
     heading(figure, title)
-    figure.supxlabel("weight", fontsize=8)
     return figure
 
 
@@ -144,5 +148,4 @@ def _curves(
         axes.set_title(str(labels[i]), fontsize=8, pad=2)
     heading(figure, title)
     figure.supxlabel(literal(x_label or ("feature" if at is None else "name of the column")), fontsize=8)
-    figure.supylabel("weight", fontsize=8)
     return figure

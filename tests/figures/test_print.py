@@ -144,3 +144,28 @@ def test_words_of_a_command_become_a_style():
     for wrong in ({"formats": "gif"}, {"width": 0.0}, {"components": "1,1"}, {"components": "x"}, {"dpi": 0}):
         with pytest.raises(InputError):
             style_of(**wrong)
+
+
+def test_loadings_are_drawn_rotated_and_topographies_where_electrodes_have_places(tmp_path, monkeypatch):
+    from sigmapca_cli.data.samples.fields import make
+    from sigmapca_cli.solution.loadings import loadings_of, rotated
+
+    pytest.importorskip("mne")
+    pytest.importorskip("factor_analyzer")
+    monkeypatch.chdir(tmp_path)
+    table = make("eeg").content.drop(columns="time").iloc[:2000]
+    run = sp.train(table, model="lica", k=4, solver="independence")
+    plot_run(run, tmp_path, ["topographies"], style=Style(width=3.5, formats=("png",)))
+    assert (tmp_path / "topographies.png").stat().st_size > 5000
+    bars = plot_run_figure(run, "loadings", Style(rotate="varimax")).axes
+    drawn = np.array([[bar.get_width() for bar in axes.patches] for axes in bars])
+    np.testing.assert_allclose(drawn.T, rotated(loadings_of(run), "varimax").values, atol=1e-9)
+    assert "topographies" not in {p.stem for p in plot_run(sp.train(np.asarray(table), k=2), tmp_path / "b")}
+    with pytest.raises(InputError):
+        style_of(rotate="sideways")
+
+
+def plot_run_figure(run, name, style):
+    from sigmapca_cli.figures.run import draw
+
+    return draw(name, run, None, style)
