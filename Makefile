@@ -73,6 +73,7 @@ pictures: $(READY)  ## the pictures in README.md and docs/
 	$(BIN)/python docs/pictures/side_by_side.py build/pictures/pca 'linear PCA' \
 		build/pictures/nlpca 'nonlinear PCA (a = 4)' docs/pictures/side-by-side.png
 	$(BIN)/python docs/pictures/identifiability.py
+	$(BIN)/python docs/pictures/fields.py
 
 docs: $(READY)  ## the documentation as a site that is searchable, build/site/index.html; without network
 	$(BIN)/python docs/make/pages.py --check

@@ -8,6 +8,7 @@ import pytest
 
 from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.data.describe.adequacy import bartlett, kmo
 from sigmapca_cli.data.describe.describe import describe
 from sigmapca_cli.data.matrix.arrays import build
 
@@ -82,3 +83,12 @@ def test_codes_become_missing_values(tmp_path):
     np.save(tmp_path / "a.npy", x)
     source = build(DataConfig(name="array", path=str(tmp_path / "a.npy"), missing_codes=[99], missing="drop"))
     assert source.n == 48 and max(block.max() for block in source.blocks(raw=True)) == 5
+
+
+def test_kmo_and_bartlett_are_those_of_factor_analyzer():
+    peer = pytest.importorskip("factor_analyzer.factor_analyzer")
+    x = RNG.standard_normal((200, 2)) @ RNG.standard_normal((2, 7)) + RNG.standard_normal((200, 7))
+    R = np.corrcoef(x.T)
+    assert kmo(R) == pytest.approx(peer.calculate_kmo(x)[1])
+    statistic, _, p = bartlett(R, 200)
+    np.testing.assert_allclose((statistic, p), peer.calculate_bartlett_sphericity(x), rtol=1e-2)

@@ -179,3 +179,15 @@ def test_links_between_pages_lead_somewhere():
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.name}: {target}")
     assert not broken, broken
+
+
+def test_every_field_with_a_sample_has_a_section_with_a_picture():
+    from sigmapca_cli.cli.sample import FIELDS
+
+    page = (REPOSITORY / "docs" / "fields.md").read_text("utf-8")
+    pictures = re.findall(r"\(pictures/([\w-]+\.png)\)", page)
+    assert len(pictures) == page.count("\n## ") and all(
+        (REPOSITORY / "docs/pictures" / p).exists() for p in pictures
+    )
+    sampled = set(re.findall(r"sigmapca sample (\w+)", page))
+    assert sampled == set(FIELDS) - {"patches", "table"}

@@ -144,5 +144,7 @@ def test_the_site_is_searchable_and_has_every_public_name(site):
     places = {entry["location"] for entry in entries}
     assert {f"methods/{name}.html" for name in CATALOGUE} <= places and "commands.html" in places
     public = script("test_docstrings", Path(__file__).parent)
+    said = " ".join(entry["text"] for entry in entries if entry["location"].startswith("fields.html"))
+    assert all(word in said for word in ("EEG", "loading", "scree", "topography", "exposures"))
     missing = [name for name in public.public_names() if f"api.html#{name}" not in places]
     assert not missing

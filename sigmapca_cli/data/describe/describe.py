@@ -68,6 +68,7 @@ def treated(facts: dict[str, Any], path: str, options: dict[str, Any]) -> dict[s
             better = summary(lenient(DataConfig(path=path, **options))[0])
     if better is not facts and "components" in better:
         facts["components_then"] = better["components"]
+        facts |= {name: better[name] for name in ("KMO", "Bartlett") if name in better}
     return better
 
 

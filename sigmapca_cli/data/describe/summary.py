@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of, scales_in_words
+from sigmapca_cli.data.describe.adequacy import adequacy
 from sigmapca_cli.data.describe.task import beside_items, task_of
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
 from sigmapca_cli.data.n_components import (
@@ -82,6 +83,8 @@ def summary(source: Source) -> dict[str, Any]:
         facts["kurtosis_components"] = quantiles(kurtosis)
         facts["task"] = task_of(source, raw)
         facts["beside_items"] = beside_items(source, raw)
+        if facts["task"].name == "items":
+            facts |= adequacy(x)
         facts["components"] = choices_of_k(axes, source.n, source.constant_features, x)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
