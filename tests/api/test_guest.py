@@ -56,10 +56,10 @@ def differing():
     after = state()
     return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
 assert not differing(), differing()
-with ThreadPoolExecutor(6) as pool:
-    found = list(pool.map(train, range(6)))
-    assert [run.attrs["seed"] for run in found] == list(range(6))
-    assert set(pool.map(lambda _: torch.get_num_threads(), range(6))) == {3}
+with ThreadPoolExecutor(3) as pool:
+    found = list(pool.map(train, range(3)))
+    assert [run.attrs["seed"] for run in found] == list(range(3))
+    assert set(pool.map(lambda _: torch.get_num_threads(), range(3))) == {3}
 assert not differing(), differing()
 """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shell import run_command
 from small_disks import fill
 
 from sigmapca_cli.composition.overrides import parsed
@@ -85,8 +86,7 @@ def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
         ["train", *SMALL, f"outputs={small_disk}"],
         ["train", "-m", *SMALL, "seed=0,1", f"outputs={small_disk}"],
     ):
-        program = [sys.executable, "-m", "sigmapca_cli", *command]
-        done = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=small_disk.parent)
+        done = run_command(tuple(command), small_disk.parent, {})
         assert done.returncode in (1, 2), done
         assert len(done.stderr.splitlines()) <= 2 and str(small_disk) in done.stderr, done.stderr
         assert "space" in done.stderr and "Traceback" not in done.stderr

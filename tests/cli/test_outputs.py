@@ -71,7 +71,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("command", every(OUTPUTS, ["transform", "partial", "report", "data"]))
+@pytest.mark.parametrize("command", every(OUTPUTS, ["transform", "partial", "report"]))
 def test_a_file_is_replaced_only_by_force(command, sigmapca, trained):
     arguments, name = OUTPUTS[command]
     file = trained / name

@@ -96,6 +96,7 @@ def test_a_file_of_points_and_one_of_features(tmp_path):
     np.testing.assert_allclose(np.asarray(offsets), X, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_real_images_and_digits(shared_data, tmp_path):
     for name in ("cifar-10-batches-bin", "mnist"):
         assert all(path.stat().st_size > 5000 for path in plot_data(shared_data / name, tmp_path / name))

@@ -6,6 +6,7 @@ import io
 import numpy as np
 import pytest
 import torch
+from mechanisms import every
 from torch import nn
 
 from sigmapca_cli.composition.job import job_of
@@ -63,7 +64,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", every(SETTINGS, ["default", "trained"]))
 def test_filters_equal_those_of_the_command(name, train):
     overrides, settings = SETTINGS[name]
     run = train(*DATA, *EXACT, *overrides)
