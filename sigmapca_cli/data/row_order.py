@@ -74,7 +74,7 @@ class RowOrder:
 
 WORDS = {
     "given": "data.ordered says so",
-    "sound": "they are samples of a sound",
+    "sound": "they are samples of a sound or a recording",
     "windows": "they are windows of pictures",
     "time": "a column counts the time",
     "neighbours": "neighbours depend on each other",

@@ -1,11 +1,14 @@
 """Filters of gridded data drawn as maps."""
 
+import h5py
 import numpy as np
 import pytest
 
 from sigmapca_cli.figures.maps import EMPTY, is_drawn, map_images, plot_maps
 from sigmapca_cli.figures.run import draw
 from sigmapca_cli.storage.grid import Grid
+from sigmapca_cli.storage.read import StoredRun
+from sigmapca_cli.system.errors import InputError
 
 LAT, LON = np.array([10.0, 20.0, 40.0]), np.array([0.0, 5.0, 10.0, 15.0])
 PLACE = np.array([0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11])  # cell 6 is land
@@ -63,3 +66,7 @@ def test_a_run_on_maps_through_time_is_drawn_as_maps(train, tmp_path):
         np.ma.filled(meshes(draw("filters", run, None))[0].get_array(), np.nan).ravel()[PLACE],
         run.filters[:, 0],
     )
+    with h5py.File(run.path, "r+") as file:
+        file["grid_place"][0] = 12  # of cells 0 to 11
+    with pytest.raises(InputError, match="grid_place"):
+        _ = StoredRun.open(run.folder).grid
