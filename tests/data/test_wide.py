@@ -209,3 +209,18 @@ def test_the_measure_of_convergence_gets_its_directions_where_few_axes_are_at_ha
     W = source.leading_axes(K).up_to(K)
     G = np.random.default_rng(0).standard_normal((4, *W.shape))
     assert frame(W, G, source, inner=False).shape[1] == K + BESIDE
+
+
+def test_a_flat_spectrum_is_described_by_few_passes(monkeypatch, tmp_path):
+    """Its leading axes take 35 products with all rows to converge, and say nothing: 238 s for 2,000 × 60,000."""
+    from sigmapca_cli.data.describe.describe import describe
+    from sigmapca_cli.data.moments import centred_rows
+
+    passes, times = [], centred_rows.CentredRows.times
+    monkeypatch.setattr(
+        centred_rows.CentredRows, "times", lambda self, W: passes.append(W.shape) or times(self, W)
+    )
+    monkeypatch.setattr("sigmapca_cli.data.moments.covariance.GRAM_ROWS", 100)  # as if the rows were too many
+    np.save(tmp_path / "flat.npy", np.random.default_rng(0).normal(size=(600, 5000)).astype(np.float32))
+    facts, _ = describe(tmp_path / "flat.npy")
+    assert facts["features"] == 5000 and 0 < len(passes) <= 15

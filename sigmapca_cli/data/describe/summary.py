@@ -9,6 +9,7 @@ from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of, scales_in_words
 from sigmapca_cli.data.describe.adequacy import adequacy
 from sigmapca_cli.data.describe.task import beside_items, task_of
+from sigmapca_cli.data.moments.covariance import ROUGH
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
 from sigmapca_cli.data.n_components import (
     above_chance,
@@ -21,7 +22,7 @@ from sigmapca_cli.data.readers.columns import column_facts, excess_kurtosis, may
 from sigmapca_cli.data.source import Source
 
 SAMPLE = 50_000  # rows for statistics that need a sample
-SAMPLE_ENTRIES = 1 << 27  # and entries: 1 GB in float64
+SAMPLE_ENTRIES = 1 << 26  # and entries: 0.5 GB in float64
 RAW_ENTRIES = 1 << 24  # of rows of very many columns that are looked at
 LEADING = 32  # components whose kurtosis is measured
 
@@ -70,6 +71,7 @@ def summary(source: Source) -> dict[str, Any]:
         facts["codes"] = codes_in(raw)
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
         facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
+    source.axes_tolerance = ROUGH
     axes = source.leading_axes(LEADING)
     values, rank = axes.values, axes.rank
     leading = min(rank, LEADING)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.accumulate import Moments, axis_signs, principal_axes, signed_axes
 from sigmapca_cli.data.moments.centred_rows import CentredRows, Products
-from sigmapca_cli.data.moments.eigenpairs import Pairs, lanczos, polished, spare_of
+from sigmapca_cli.data.moments.eigenpairs import TOLERANCE, Pairs, lanczos, polished, spare_of
 from sigmapca_cli.data.moments.implicit import WIDE, Axes, Covariance, ImplicitCovariance
 from sigmapca_cli.data.moments.whitening import whitened_covariance
 from sigmapca_cli.linalg.low_rank import LowRank
@@ -26,6 +26,8 @@ GRAM_ROWS = 1024
 """Rows up to which the Gram matrix gives the axes at once."""
 DENSE = 4096
 """Rows, or features, up to which a dense eigendecomposition gives the axes where products do not converge."""
+ROUGH = 0.03
+"""Relative error of the eigenvalues that is enough to describe data: a flat spectrum takes long, for nothing."""
 GOOD = 1e-8
 """Relative error of the eigenvalues that is no longer worth a dense eigendecomposition, or a word to the user."""
 
@@ -45,6 +47,8 @@ class SecondMoments(ABC):
     _covariance: Covariance | None
     _axes: tuple[Array, Array] | None
     _leading: tuple[int, Axes] | None
+    axes_tolerance: float = TOLERANCE
+    """Relative error of the eigenvalues with which the leading axes of very many features are found."""
 
     @property
     def constant_features(self) -> int:
@@ -127,7 +131,8 @@ class SecondMoments(ABC):
     def _found_axes(self, k: int) -> Axes:
         few = min(self.n, self.p)
         total = float(self.covariance()[1].trace())
-        if self.n <= GRAM_ROWS or 5 * k > few:
+        rough = self.axes_tolerance > TOLERANCE
+        if self.n <= (2 if rough else 1) * GRAM_ROWS or 5 * k > few:
             if few > 2 * DENSE:
                 raise InputError(
                     f"k={k} of {self.n} rows × {self.p} features: so many components need a matrix of {few} × {few}; "
@@ -135,7 +140,7 @@ class SecondMoments(ABC):
                 )
             return self._dense_axes(k, total)
         axes = self._iterated_axes(k)
-        return self._dense_axes(k, total) if axes.error > GOOD and few <= DENSE else axes
+        return axes if rough or axes.error <= GOOD or few > DENSE else self._dense_axes(k, total)
 
     def _dense_axes(self, k: int, total: float) -> Axes:
         """Return the axes from the Gram matrix or the covariance, whichever is smaller."""
@@ -154,7 +159,7 @@ class SecondMoments(ABC):
 
     def _iterated_axes(self, k: int) -> Axes:
         """Return the axes by iterated products with the covariance."""
-        return axes_by_products(self._times, self.covariance()[1].diagonal(), k)
+        return axes_by_products(self._times, self.covariance()[1].diagonal(), k, self.axes_tolerance)
 
     def _remembered(self, pairs: Pairs, k: int) -> Array:
         """Return the eigenvectors (p, m), signed; the covariance keeps the product with k of them, asked for next."""
@@ -198,9 +203,11 @@ def top_of(G: Array, m: int) -> tuple[Array, Array]:
     return values[::-1].copy(), U[:, ::-1]
 
 
-def axes_by_products(product: Callable[[Array], Array], diagonal: Array, k: int) -> Axes:
+def axes_by_products(
+    product: Callable[[Array], Array], diagonal: Array, k: int, tol: float = TOLERANCE
+) -> Axes:
     """Return the leading k axes of a covariance with this diagonal (p,), and some further ones, by block Lanczos."""
-    pairs = lanczos(product, len(diagonal), k)
+    pairs = lanczos(product, len(diagonal), k, tol=tol)
     total = float(diagonal.sum())
     return Axes(np.maximum(pairs.values, 0.0), signed_axes(pairs.vectors), total, False, pairs.error)
 
