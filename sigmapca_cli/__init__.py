@@ -4,8 +4,6 @@
 imported when it is first used, so that importing the package takes no time.
 """
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 
 __all__ = ["InputError", "Run", "RunFailed", "SigmaPCA", "SigmapcaError", "Stopped", "nn", "runs", "train"]
@@ -24,6 +22,8 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module  # takes as long as all the rest
+
     if name == "nn":
         return import_module(f"{__name__}.{name}")
     if name not in _WHERE:

@@ -1,9 +1,13 @@
-"""The command line. Nothing heavy is imported before a command runs."""
+"""The command line. Nothing heavy is imported before a command runs, and next to nothing before `program` is called."""
+
+from __future__ import annotations
 
 import os
-import signal
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # without an import of typing: Ctrl-C is answered only from `program` on
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def main() -> None:
@@ -48,8 +52,7 @@ def main() -> None:
             raise
         fail(str(problem), problem.exit_status)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not take the line away
-        fail("stopped by Ctrl-C", 130)
+        stopped_by_hand()
     except BrokenPipeError:
         closed_pipe(out)
     except SystemExit:
@@ -59,12 +62,7 @@ def main() -> None:
     except OSError as problem:
         if debug:
             raise
-        # Without a name it was a stream: standard output, or a file without a name in the folder for such files.
-        where = (
-            problem.filename
-            or f"standard output, or a temporary file (TMPDIR={os.environ.get('TMPDIR', '/tmp')})"
-        )
-        fail(f"{problem.strerror or problem}: {where}", 1)
+        fail(f"{problem.strerror or problem}: {problem.filename or nameless(problem)}", 1)
     except MemoryError:
         if debug:
             raise
@@ -86,6 +84,23 @@ def main() -> None:
             f"internal error, {type(problem).__name__}: {problem}; the same command with --debug says where",
             1,
         )
+
+
+def nameless(problem: OSError) -> str:
+    """Return what an error without a file's name is about, as far as that is known."""
+    import errno
+
+    if problem.errno == errno.EIO:  # a disk that cannot be read as much as a terminal that is gone
+        return "a disk or a terminal answers no more; the same command with --debug says which"
+    return f"standard output, or a temporary file (TMPDIR={os.environ.get('TMPDIR', '/tmp')})"
+
+
+def stopped_by_hand() -> None:
+    """Say that Ctrl-C has ended the command, and leave."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not take the line away
+    fail("stopped by Ctrl-C", 130)
 
 
 def refuse_no_folder() -> None:
@@ -125,6 +140,14 @@ def plain_surroundings() -> None:
 
 def program() -> None:
     """`main` as a process of its own, which ends without taking itself apart: with torch that takes half a second."""
+    try:
+        _program()
+    except KeyboardInterrupt:  # before `main` could answer, or while it did
+        os.write(2, b"sigmapca: stopped by Ctrl-C\n")
+        os._exit(130)
+
+
+def _program() -> None:
     import atexit
     import gc
 
@@ -177,7 +200,14 @@ def bad_usage(problem: Any) -> None:
 
 
 def fail(message: str, status: int) -> None:
-    """Print one line on standard error and leave with the status."""
+    """Print one line on standard error and leave with the status.
+
+    What a library makes of Ctrl-C while it is imported is no error of the user's.
+    """
+    from sigmapca_cli.system.signals import interrupted
+
+    if status != 130 and interrupted():
+        message, status = "stopped by Ctrl-C", 130
     if not one_of_several():
         from sigmapca_cli.system.text import printable
 

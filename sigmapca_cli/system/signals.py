@@ -30,6 +30,19 @@ EXIT_STATUS = {
 
 # What a command's signals have raised: a library that is being imported may make another error of one, or none.
 _raised: list[Signalled] = []
+# Whether Ctrl-C has come outside the steps: a library that is being imported may make another error of it.
+_interrupted: list[int] = []
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C where no run defers it: as Python does, and note it."""
+    _interrupted.append(number)
+    raise KeyboardInterrupt
+
+
+def interrupted() -> bool:
+    """Return whether Ctrl-C has come outside the steps, whatever became of the error that it raised."""
+    return bool(_interrupted)
 
 
 def stop_now(number: int, frame: FrameType | None) -> None:
@@ -51,6 +64,8 @@ def stopped_before() -> Signalled | None:
 def stoppable() -> None:
     """Let a scheduler's signals end the process with 75 from now on; those that are ignored stay ignored."""
     if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupt)
         for number, status in EXIT_STATUS.items():
             if status == RESUMABLE and signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, stop_now)
@@ -141,6 +156,10 @@ class Guard:
         """Return the launcher's own handler of the signal received (submitit requeues in it), to call after saving."""
         number = self.received
         handler = self.before.get(number) if number is not None else None
-        if number is None or not callable(handler) or handler in (signal.default_int_handler, stop_now):
+        if (
+            number is None
+            or not callable(handler)
+            or handler in (signal.default_int_handler, interrupt, stop_now)
+        ):
             return None
         return lambda: handler(number, None)

@@ -168,3 +168,46 @@ def test_a_signal_while_a_file_is_read_is_no_damage_of_the_file(tmp_path, name, 
     assert ended.returncode == 75, (ended.stdout, ended.stderr)
     assert ended.stderr.startswith("sigmapca: SIGTERM ") and len(ended.stderr.splitlines()) == 1
     assert "damaged" not in ended.stdout
+
+
+MADE_OTHERWISE = """
+import os, signal
+from sigmapca_cli.system import errors, messages
+def show_warnings():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise errors.InputError("") from None
+messages.show_warnings = show_warnings
+"""
+BEFORE_MAIN = """
+import sigmapca_cli.cli
+def main():
+    raise KeyboardInterrupt
+sigmapca_cli.cli.main = sigmapca_cli.cli.program.__globals__["main"] = main
+"""
+
+
+@pytest.mark.parametrize("before", [MADE_OTHERWISE, BEFORE_MAIN], ids=["made another error", "before main"])
+def test_an_early_ctrl_c_is_one_line_and_130(tmp_path, before):
+    """A library that is being imported makes another error of it, and before `main` nothing would catch it."""
+    ended = run_command(["models"], tmp_path, {}, before=before)
+    assert (ended.returncode, ended.stderr) == (130, "sigmapca: stopped by Ctrl-C\n")
+
+
+def test_next_to_nothing_is_imported_before_ctrl_c_is_answered():
+    code = "import sys; before = set(sys.modules); import sigmapca_cli.cli; print(*set(sys.modules) - before)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(found.stdout.split()) <= {"sigmapca_cli", "sigmapca_cli.cli", "__future__"}
+
+
+def test_a_disk_that_cannot_be_read_is_not_called_standard_output(tmp_path):
+    before = """
+import errno, os
+from sigmapca_cli.system import messages
+def show_warnings():
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+messages.show_warnings = show_warnings
+"""
+    ended = run_command(["models"], tmp_path, {}, before=before)
+    assert ended.returncode == 1 and "standard output" not in ended.stderr and "--debug" in ended.stderr
