@@ -7,6 +7,7 @@ another key. A key of which none of them knows is read by every run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sigmapca_cli.composition.job import Job
@@ -188,7 +189,53 @@ def why_no_choice(cfg: Config) -> Why | None:
     if cfg.data.name in kinds_of("pixels") and cfg.data.select == "first":
         more = "give data.images=N data.select=random with it, or leave it out"
         return Why("data.select=first draws nothing", more)
+    return why_all_pictures(cfg)
+
+
+def why_all_pictures(cfg: Config) -> Why | None:
+    """Return why nothing is chosen among pictures: all are read."""
+    if cfg.data.name in kinds_of("pixels") and cfg.data.images is None:
+        return Why("all pictures are read", "give data.images=N with it, or leave it out")
     return None
+
+
+def why_no_text(cfg: Config) -> Why | None:
+    """Return why nothing says how text is to be read: the files hold none."""
+    from sigmapca_cli.data.readers.array_files import BINARY_SUFFIXES
+
+    paths = cfg.data.path if isinstance(cfg.data.path, list | tuple) else [cfg.data.path]
+    suffixes = {Path(str(path)).suffix.lower() for path in paths if path is not None}
+    if cfg.data.name == "array" and suffixes and suffixes <= BINARY_SUFFIXES:
+        return Why(f"{' and '.join(sorted(suffixes))} files are not text")
+    return None
+
+
+def why_no_ending(cfg: Config) -> Why | None:
+    """Return why `ending` is not read: the run does not go on until it has converged."""
+    if cfg.steps or cfg.epochs is not None:
+        return why_no_epochs(cfg) or Why(f"epochs={cfg.epochs:g} says how long the run is", ONE)
+    return Why(f"keep={cfg.keep} keeps what the stage left", ONE) if cfg.keep != "last" else None
+
+
+def why_no_starts(cfg: Config) -> Why | None:
+    """Return why `solver.starts` is not read: steps begin at an answer that has starts of its own."""
+    if way_of(cfg) is Way.STEPS and cfg.init == "independence":
+        return Why(
+            "init=independence has as many starts as it needs", "leave it out, or use solver=independence"
+        )
+    return None
+
+
+def why_no_outputs(cfg: Config) -> Why | None:
+    """Return why `outputs` is not read: the run has a folder of its own, and no tracker writes beside it."""
+    if cfg.run_dir and not set(cfg.tracker) - {"none"}:
+        return Why(f"run_dir={cfg.run_dir} says where the run is", ONE)
+    return None
+
+
+def why_no_precision(cfg: Config) -> Why | None:
+    """Return why `precision` is not read: it is about the products of a GPU."""
+    return Why("device=cpu has one precision") if cfg.device == "cpu" and cfg.precision != "highest" else None
 
 
 def of_files(cfg: Config) -> Why | None:
@@ -233,6 +280,12 @@ RULES: dict[str, Rule] = {
     "epochs": why_no_epochs,
     "max_steps": why_no_bound,
     "device": why_no_device,
+    "precision": why_no_precision,
+    "ending": why_no_ending,
+    "outputs": why_no_outputs,
+    "solver.starts": why_no_starts,
+    "data.select": why_all_pictures,
+    **dict.fromkeys(("data.delimiter", "data.encoding", "data.decimal"), why_no_text),
     "checkpoint.every": lambda cfg: (
         Why("checkpoint.every_steps says when", ONE) if cfg.checkpoint.every_steps else None
     ),

@@ -35,6 +35,7 @@ WITHOUT_TORCH = [
     ["model=lica", "solver=newton"],
     ["solver=moments"],
     ["solver=newton", "init=moments"],
+    ["solver=independence"],
     ["-m", "model=pca_svd,ppca"],
     ["device=cpu", "steps=20"],
     ["-m", "device=cpu", "steps=20", "a=2,4"],
@@ -44,7 +45,8 @@ WITHOUT_TORCH = [
 @pytest.mark.parametrize("arguments", every(WITHOUT_TORCH, WITHOUT_TORCH[1::6]), ids=" ".join)
 def test_what_does_not_need_torch_does_without(arguments, tmp_path):
     data = ["data=planted", "data.n=2000", "data.p=12", "data.k=4", "data.group=2", "k=4"]
-    assert loaded(["train", *data, *arguments], ("torch", "sklearn", "matplotlib"), tmp_path) == "[]"
+    heavy = ("torch", "sklearn", "matplotlib", "scipy.stats")
+    assert loaded(["train", *data, *arguments], heavy, tmp_path) == "[]"
 
 
 def test_train_help_shows_groups_knobs_and_examples(sigmapca):
