@@ -35,10 +35,10 @@ WITHOUT_TORCH = [
     ["model=lica", "solver=newton"],
     ["solver=moments"],
     ["solver=newton", "init=moments"],
-    ["solver=independence"],
     ["-m", "model=pca_svd,ppca"],
     ["device=cpu", "steps=20"],
     ["-m", "device=cpu", "steps=20", "a=2,4"],
+    ["solver=independence"],
 ]
 
 
