@@ -17,7 +17,9 @@ def add(app: typer.Typer) -> None:
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
 INPUT = typer.Argument(..., metavar="INPUT", help="What data= reads: a table, pictures, WAV files, a folder.")
 COMPONENTS = typer.Argument(..., metavar="INPUT", help="Components: npy, csv, h5 …")
-OUTPUT = typer.Argument(..., metavar="OUTPUT", help="npy, h5 (data set `x`), csv or wav, by its suffix.")
+OUTPUT = typer.Argument(
+    ..., metavar="OUTPUT", help="npy, h5 (data set `x`), csv, parquet or wav, by its suffix."
+)
 KEYS = typer.Argument(None, metavar="data.KEY=VALUE", help="Where the file differs from the training data.")
 KEY = typer.Option(None, "--key", help="npz, mat: which variable.")
 DATASET = typer.Option(None, "--dataset", help="h5: which data set.")
@@ -37,8 +39,8 @@ def transform(
     opened, solution = opened_for(run, input, output, force)
     source = rows_of(opened, input, changes(keys, key, dataset))
     k = solution.forward.shape[1]
-    names = [f"component_{i + 1}" for i in range(k)] if opened.names else None
-    form = Form(source.n, k, names, source.labels, source.sample_rate)
+    names = component_names(k) if opened.names else None
+    form = Form(source.n, k, names, index_of(opened, input, output, source), source.sample_rate)
     write_rows(solution.stream(source), output, form, source)
 
 
@@ -51,7 +53,6 @@ def reconstruct(
         remove(run, input, output, keys, key, dataset, without, force)
         return
     from sigmapca_cli.cli.outputs import Form
-    from sigmapca_cli.data.matrix.arrays import build
     from sigmapca_cli.solution.new_rows import NewData
     from sigmapca_cli.solution.solution import ROWS
     from sigmapca_cli.system.errors import InputError
@@ -59,13 +60,45 @@ def reconstruct(
     opened, solution = opened_for(run, input, output, force)
     try:
         given = {"name": "array", "standardise": "none", **changes(keys, key, dataset)}
-        source = build(NewData(path=input, **given))
+        source = build_components(NewData(path=input, **given), len(solution.decoder))
     except InputError as problem:
         raise InputError(as_options(str(problem))) from None
     if source.p != len(solution.decoder):
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(solution.decoder)}")
     blocks = (solution.invert(y) for y in source.blocks(ROWS, raw=True))
-    write(blocks, output, Form(source.n, len(solution.mean), opened.names, source.labels))
+    write(blocks, output, Form(source.n, len(solution.mean), opened.names, labelled(source)))
+
+
+def build_components(cfg: Any, k: int) -> Any:
+    """The components in a file: by the names that transform writes beside those of rows, else all columns."""
+    from dataclasses import replace
+
+    from sigmapca_cli.data.matrix.arrays import build
+    from sigmapca_cli.system.errors import InputError
+
+    try:
+        return build(replace(cfg, expected=component_names(k)))
+    except InputError:
+        return build(cfg)
+
+
+def component_names(k: int) -> list[str]:
+    """Names of the columns that hold components."""
+    return [f"component_{i + 1}" for i in range(k)]
+
+
+def labelled(source: Any) -> dict[str, Any]:
+    """The index that was left out of a table, under no name."""
+    return {} if source.labels is None else {"": source.labels}
+
+
+def index_of(run: Any, input: str, output: str, source: Any) -> dict[str, Any]:
+    """What rows are called, for a table with names: the index of the file, and columns that training left out."""
+    from sigmapca_cli.solution.row_names import row_names
+
+    if Path(output).suffix not in (".csv", ".parquet"):
+        return {}
+    return labelled(source) | row_names(run, input, source.n)
 
 
 def remove(
@@ -77,7 +110,8 @@ def remove(
     opened, solution = opened_for(run, input, output, force)
     removed = numbered(without, len(solution.back))
     source = rows_of(opened, input, changes(keys, key, dataset))
-    form = Form(source.n, len(solution.mean), opened.names, source.labels, source.sample_rate, as_loud=True)
+    index = index_of(opened, input, output, source)
+    form = Form(source.n, len(solution.mean), opened.names, index, source.sample_rate, as_loud=True)
     write_rows(solution.stream_without(source, removed), output, form, source)
 
 

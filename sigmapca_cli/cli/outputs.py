@@ -6,8 +6,8 @@ import fnmatch
 import glob
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,15 @@ from sigmapca_cli.system.atomic import replacing
 
 @dataclass
 class Form:
-    """What is written: (n, k) numbers, the names of the columns where there are any, labels of rows, sample rate."""
+    """What is written: (n, k) numbers, names of the columns where there are any, what rows are called, sample rate.
+
+    index: columns of text that stand before the numbers, by name.
+    """
 
     n: int
     k: int
     names: Sequence[str] | None = None
-    labels: Sequence[str] | None = None
+    index: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rate: float | None = None
     as_loud: bool = False  # of a sound: values between -1 and 1, of the loudness of the input
 
@@ -169,20 +172,21 @@ def hdf5(path: Path, form: Form) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def csv(path: Path, form: Form) -> Iterator[Any]:
-    """Comma-separated, every digit kept; names in the first line and labels in the first column where there are any.
+    """Comma-separated, every digit kept; names in the first line where there are any, and the index before the numbers.
 
-    Names and labels stay as they are, so that the program reads its own file.
+    Names and the index stay as they are, so that the program reads its own file.
     """
     with open(path, "w", encoding="utf-8", newline="") as file:
         out, place = csv_module.writer(file, lineterminator="\n"), [0]
         if form.names is not None:
-            out.writerow([*([""] if form.labels is not None else []), *form.names])
+            out.writerow([*form.index, *form.names])
 
         def write(block: Any) -> None:
             texts = [[f"{value:.17g}" for value in row] for row in block.tolist()]
-            if form.names is not None and form.labels is not None:
-                labels = form.labels[place[0] : place[0] + len(block)]
-                texts = [[label, *row] for label, row in zip(labels, texts, strict=True)]
+            if form.names is not None and form.index:
+                rows = slice(place[0], place[0] + len(block))
+                called = zip(*(column[rows] for column in form.index.values()), strict=True)
+                texts = [[*labels, *row] for labels, row in zip(called, texts, strict=True)]
             out.writerows(texts)
             place[0] += len(block)
 
@@ -207,4 +211,25 @@ def wav(path: Path, form: Form) -> Iterator[Any]:
     wavfile.write(path, round(form.rate), scaled)
 
 
-KINDS = {".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}
+@contextlib.contextmanager
+def parquet(path: Path, form: Form) -> Iterator[Any]:
+    """Columns with names; the index is that of pandas, which other programs see as columns."""
+    import numpy as np
+    import pandas
+
+    from sigmapca_cli.system.frames import needs_pyarrow
+
+    blocks: list[Any] = []
+    yield blocks.append
+    names = form.names or [str(i) for i in range(form.k)]
+    table = pandas.DataFrame(np.concatenate(blocks), columns=list(names))
+    if form.index:
+        called = [np.asarray(column) for column in form.index.values()]
+        table.index = pandas.MultiIndex.from_arrays(called, names=[name or None for name in form.index])
+    try:
+        table.to_parquet(path)
+    except ImportError:
+        raise needs_pyarrow(path) from None
+
+
+KINDS = {".parquet": parquet, ".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}

@@ -1,5 +1,7 @@
 """`sigmapca show RUN`: one run in the terminal."""
 
+from typing import Any
+
 import typer
 
 from sigmapca_cli.system.text import printable
@@ -13,6 +15,7 @@ def add(app: typer.Typer) -> None:
 def show(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
     filters: int = typer.Option(64, "--filters", min=0, help="How many filters to draw."),
+    every: bool = typer.Option(False, "--all", help="All weights, features × filters, not the largest."),
     config: bool = typer.Option(False, "--config", help="Print the whole configuration as YAML."),
 ) -> None:
     """Print facts, then filters."""
@@ -58,4 +61,18 @@ def show(
     W, sigma = found.directions, found.spreads
     if W is not None and sigma is not None and filters:
         console.print()
+        if every:
+            print(weights(W, sigma, names))
+            return
         print_filters(W, sigma, found.patch_shape, console, filters, names)
+
+
+def weights(W: Any, sigma: Any, names: list[str] | None) -> str:
+    """A line a feature, with its weight in every filter; the last line has σ."""
+    from sigmapca_cli.cli.tables import table
+    from sigmapca_cli.figures.titles import format_sigma
+
+    features = names or [str(i) for i in range(len(W))]
+    lines = [[name, *(f"{w:+.3f}" for w in row)] for name, row in zip(features, W, strict=True)]
+    header = ["feature", *(f"filter_{i + 1}" for i in range(W.shape[1]))]
+    return table(header, [*lines, ["σ", *(format_sigma(float(s)) for s in sigma)]])

@@ -33,6 +33,9 @@ def test_loadings_are_the_correlations_of_features_and_components(trained, sigma
     assert sigmapca("loadings", "last", "l.txt").returncode == 2
     printed = sigmapca("loadings", "last").stdout.splitlines()
     assert len(printed) == 7 and printed[-1].startswith("share of variance")
+    every = sigmapca("show", "last", "--all").stdout.splitlines()
+    assert [line.split()[0] for line in every[-7:]] == ["feature", *"abcde", "σ"]
+    np.testing.assert_allclose([float(w) for w in every[-6].split()[1:]], run.filters[0], atol=6e-4)
 
 
 def test_without_components_the_rest_of_the_rows_stays(trained, sigmapca):
@@ -96,3 +99,33 @@ def test_loadings_of_factors_are_those_of_the_likelihood_and_their_squares_are_s
     np.testing.assert_allclose(found.filter(like="contribution").sum(), 1)
     np.testing.assert_allclose(found.filter(like="cos2").sum(axis=1), found.communality, atol=1e-9)
     assert sigmapca("loadings", "last", "--rotate", "oblimin", "--contributions").returncode == 2
+
+
+def test_scores_keep_the_ids_and_dates_that_training_left_out(tmp_path, monkeypatch, sigmapca):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
+    table = X.assign(
+        day=pd.date_range("2020-01-01", periods=60).strftime("%Y-%m-%d"), who=[f"P{i}" for i in range(60)]
+    )
+    table.iloc[5, 0] = np.nan
+    table.to_csv("t.csv", index=False)
+    run = sp.train("t.csv", model="pca_svd", k=2, data__drop=["who", "day"], data__missing="drop")
+    assert sigmapca("transform", "last", "t.csv", "y.csv").returncode == 0
+    scores = pd.read_csv("y.csv")
+    assert list(scores) == ["who", "day", "component_1", "component_2"]
+    assert (scores.who == table.who).all() and (scores.day == table.day).all()
+    expected = run.transform(X.where(table[list("abcd")].notna()))
+    np.testing.assert_allclose(scores.iloc[:, 2:], expected, atol=1e-9)
+    assert sigmapca("transform", "last", "t.csv", "y.parquet").returncode == 0
+    stored = pd.read_parquet("y.parquet")
+    assert stored.index.names == ["who", "day"] and stored.index[7] == ("P7", table.day[7])
+    whole = table.drop(index=5)
+    whole.to_csv("w.csv", index=False)
+    assert sigmapca("transform", "last", "w.csv", "z.csv").returncode == 0
+    assert (
+        sigmapca("reconstruct", "last", "z.csv", "back.csv").returncode == 0
+    )  # names of rows are no components
+    np.testing.assert_allclose(
+        pd.read_csv("back.csv"), run.inverse_transform(run.transform(whole[list("abcd")])), atol=1e-6
+    )

@@ -40,7 +40,7 @@ def adequacy(x: Array) -> dict[str, str]:
     """Return both of items x (n, p), as lines of the page; none where an item does not vary."""
     if len(x) < 3 or not (x.std(axis=0) > 0).all():
         return {}
-    R = np.corrcoef(x.T)
+    R = np.asarray(np.corrcoef(x.T), dtype=np.float64)
     measure, (statistic, degrees, p) = kmo(R), bartlett(R, len(x))
     word = next((word for least, word in WORDS if measure >= least), "unacceptable")
     small = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
