@@ -65,7 +65,6 @@ QUICK = (
     "evaluation/test_agreement.py",
     "evaluation/test_metrics.py",
     "evaluation/test_fourth.py",
-    "figures/test_data_figures.py",
     "figures/test_filters.py",
     "figures/test_terminal.py",
     "methods/test_equations.py",
@@ -82,7 +81,6 @@ QUICK = (
     "system/test_processes.py",
     "training/test_batches.py",
     "training/test_fused.py",
-    "training/test_gatherer.py",
     "training/test_optimizers.py",
 )
 """Files that together touch every room and take less than a minute: `make quick`."""

@@ -41,13 +41,13 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     import zipfile
 
     with (
-        zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("x.npy", "w", force_zip64=True) as member,
     ):
-        member.write(header((1 << 16, 4096)))
-        for _ in range(2048):
+        member.write(header((5 << 13, 4096)))
+        for _ in range(1280):
             member.write(ZEROS)
-    assert len(bomb.getvalue()) < 4 << 20
+    assert len(bomb.getvalue()) < 8 << 20
     assert "GB of memory" in refused("npz", tmp_path / "x.npz", bomb.getvalue())
 
 
@@ -55,7 +55,7 @@ def test_a_gzip_bomb_is_unpacked_no_further_than_its_header_says(tmp_path):
     bomb = io.BytesIO()
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 28, 28))
-        for _ in range(2048):
+        for _ in range(1280):
             file.write(ZEROS)
     assert "too long" in refused("idx", tmp_path / "train-images-idx3-ubyte.gz", bomb.getvalue())
     honest = gzip.compress(bytes([0, 0, 8, 3]) + struct.pack(">III", 1 << 20, 1 << 10, 1 << 10))
