@@ -89,9 +89,9 @@ class Run(StoredRun):
     def source(self) -> Source:
         """Return the data of the run, built again from its configuration."""
         from sigmapca_cli.data import build
-        from sigmapca_cli.data.stored import data_config
+        from sigmapca_cli.data.stored import data_of
 
-        return build(data_config(self.config))
+        return build(data_of(self))
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the components of new rows, as `sigmapca transform` does.
@@ -244,14 +244,15 @@ class Run(StoredRun):
         colour: str | None = None,
         components: tuple[int, int] = (1, 2),
         x_label: str | None = None,
+        rotate: str | None = None,
     ) -> Picture:
         """Draw a figure of the run.
 
         Parameters
         ----------
         what : str
-            Name of a figure: filters, curves, spectrum, patterns, scree, histograms, scores, biplot, signals,
-            scatter or certificate.
+            Name of a figure: filters, curves, spectrum, patterns, loadings, topographies, scree, histograms, scores,
+            biplot, signals, scatter or certificate.
         width : float, optional
             Of the figure, in inches; what suits its content unless given.
         title : bool
@@ -262,6 +263,8 @@ class Run(StoredRun):
             The two that scores and biplot show, counted from 1.
         x_label : str, optional
             What numbers in the names of columns are, such as "wavelength (nm)".
+        rotate : str, optional
+            Rotation of loadings, such as "varimax".
 
         Returns
         -------
@@ -282,7 +285,7 @@ class Run(StoredRun):
         if self.filters is None:
             raise InputError(f"{shortened(self.folder)}: this run holds no solution (status {self.status})")
         pair = ",".join(map(str, components))
-        style = style_of(None, pair, width=width, titled=title, colour=colour, x_label=x_label)
+        style = style_of(None, pair, width=width, titled=title, colour=colour, x_label=x_label, rotate=rotate)
         figure = draw(what, self, self.source if what in WITH_DATA else None, style)
         if figure is None:
             raise InputError(f"{what}: {shortened(self.folder)} has nothing to draw there")

@@ -125,7 +125,7 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     from sigmapca_cli.cli.keys import data_keys
     from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.data import build
-    from sigmapca_cli.data.stored import data_config
+    from sigmapca_cli.data.stored import data_of
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.solution.new_rows import new_source, placed
     from sigmapca_cli.storage.write import write_evaluation
@@ -134,9 +134,7 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
 
     run = open_run(name)
     try:
-        source: Any = (
-            build(data_config(run.config)) if data is None else new_source(run, data, data_keys(keys))
-        )
+        source: Any = build(data_of(run)) if data is None else new_source(run, data, data_keys(keys))
     except InputError as problem:
         raise InputError(str(problem) if data is None else as_options(str(problem))) from None
     if source.p != run.filters.shape[0]:

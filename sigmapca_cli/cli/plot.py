@@ -60,21 +60,21 @@ def plot(
     folder = Path(output) if output else found.folder / "figures"
     if output:
         claim(drawings(folder, named or FIGURES, style.formats), reads=files_of_run(found), force=force)
-    for path in plot_run(found, folder, named, data_of(found), style):
+    for path in plot_run(found, folder, named, source_of(found), style):
         print(shortened(path))
 
 
-def data_of(run: Any) -> Any:
+def source_of(run: Any) -> Any:
     """Return the data of a run; None, and a line that says so, where they cannot be read or are others.
 
     Filters, curves and spectrum need no data: a run copied from a cluster can still be drawn.
     """
     from sigmapca_cli.data import build
-    from sigmapca_cli.data.stored import data_config
+    from sigmapca_cli.data.stored import data_of
     from sigmapca_cli.system.errors import InputError
 
     try:
-        source = build(data_config(run.config))
+        source = build(data_of(run))
     except InputError as problem:
         print(f"without the data, so fewer figures: {problem}")
         return None

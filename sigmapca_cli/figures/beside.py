@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.describe.describe import silence_warnings
 from sigmapca_cli.data.matrix.concatenated import files_of
 from sigmapca_cli.data.readers.row_marks import column
-from sigmapca_cli.data.stored import data_config
+from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.solution.new_rows import new_source
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.errors import InputError
@@ -22,7 +22,7 @@ def components_beside(run: Any, name: str) -> tuple[NDArray[np.float64], list[An
     The column need not be a feature: it may hold words, or be left out by data.drop. A row with missing values has
     components of nan. Raise InputError where the run's data are no table, or have no such column.
     """
-    cfg = data_config(run.config)
+    cfg = data_of(run)
     if cfg.name != "array" or cfg.path is None or cfg.transpose:
         raise InputError(f"--colour {name}: the rows of this run are from no table (data={cfg.name})")
     with silence_warnings():  # what there is to say of the file was said

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.matrix.concatenated import files_of
 from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
 from sigmapca_cli.data.readers.recordings import opened, package
-from sigmapca_cli.data.stored import data_config
+from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
@@ -109,7 +109,7 @@ def by_principal_axes(solution: Solution, total: Any, where: object) -> tuple[Ar
 
 def info_of(run: Any) -> Any:
     """Return what the recording of a run says of its channels. Raise InputError where its data are none."""
-    cfg = data_config(run.config)
+    cfg = data_of(run)
     paths = files_of(cfg.path) if cfg.name == "array" and cfg.path else []
     if not paths or not paths[0].name.lower().endswith(RECORDINGS):
         raise InputError(

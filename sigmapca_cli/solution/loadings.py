@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data import build
-from sigmapca_cli.data.stored import data_config
+from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.errors import InputError
 
@@ -114,5 +114,5 @@ def cos_squares(found: Loadings, variance: Array) -> Array:
 
 def variances(run: Any) -> Array:
     """Return the variances (p,) of the features in the units that training took, from the data of the run."""
-    covariance = build(data_config(run.config)).covariance()[1]
+    covariance = build(data_of(run)).covariance()[1]
     return np.asarray(covariance.diagonal(), dtype=np.float64)

@@ -10,7 +10,7 @@ from sigmapca_cli.data.config import name_list
 from sigmapca_cli.data.describe.recognise import kind_of_path
 from sigmapca_cli.data.matrix.concatenated import files_of
 from sigmapca_cli.data.readers.row_marks import column
-from sigmapca_cli.data.stored import data_config
+from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.system.errors import InputError
 
 MOST = 20
@@ -19,7 +19,7 @@ MOST = 20
 
 def row_names(run: Any, path: str, n: int) -> dict[str, list[str]]:
     """Return the columns of a table (n rows) that the run left out by name, as text; those that the file has."""
-    cfg = data_config(run.config)
+    cfg = data_of(run)
     dropped = [name for name in name_list("drop", cfg.drop) or [] if isinstance(name, str)]
     if not run.names or cfg.transpose or len(dropped) > MOST or kind_of_path(path) != "array":
         return {}

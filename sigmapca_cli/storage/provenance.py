@@ -115,6 +115,7 @@ def environment() -> dict[str, Any]:
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
+        "working_folder": os.getcwd(),
         "command": command(),
         "git_commit": git_commit(),
         "git_changed": git_changed(),

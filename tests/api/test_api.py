@@ -213,7 +213,7 @@ def test_what_a_notebook_shows(solved, tmp_path):
     with pytest.raises(sp.InputError, match=r"ends in .png"):
         picture.save("s.bmp")
     for name in NAMES:
-        if name in ("signals", "scatter", "curves"):
+        if name in ("signals", "scatter", "curves", "topographies"):
             with pytest.raises(sp.InputError, match="nothing to draw"):
                 solved.plot(name)
         else:

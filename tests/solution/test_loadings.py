@@ -129,3 +129,10 @@ def test_scores_keep_the_ids_and_dates_that_training_left_out(tmp_path, monkeypa
     np.testing.assert_allclose(
         pd.read_csv("back.csv"), run.inverse_transform(run.transform(whole[list("abcd")])), atol=1e-6
     )
+
+
+def test_a_run_finds_its_data_from_another_folder(trained, tmp_path, monkeypatch):
+    _, run = trained
+    monkeypatch.chdir(run.folder)
+    again = sp.Run.open(run.folder)
+    assert again.config["data"]["path"] == "x.csv" and again.source.hash == run.attrs["data_hash"]
