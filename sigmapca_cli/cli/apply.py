@@ -11,7 +11,7 @@ def add(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("transform", help="Write components of new rows, each of variance 1.")(transform)
     app.command("reconstruct", help="Write rows back, or without some components.")(reconstruct)
-    app.command("export", help="Write a solution as .npz, .safetensors, .onnx, or for MNE.")(export)
+    app.command("export", help="Write a solution for other programs: ONNX, MNE, npz …")(export)
 
 
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
