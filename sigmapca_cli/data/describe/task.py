@@ -73,7 +73,7 @@ def task_of(source: Source, raw: Array | None) -> Task:
             ("model=factor_analysis",),
             then="sigmapca loadings last --rotate varimax",
         )
-    if smooth > SMOOTH and rows_alike(raw):
+    if smooth > SMOOTH and (rows_alike(raw) or named_by_numbers(source)):
         return Task("spectra", "rows are curves of one kind, such as spectra: components of their shapes")
     if raw is not None and is_counts(raw):
         return Task("counts", "whole numbers from 0 on, counts: components of what occurs together")
