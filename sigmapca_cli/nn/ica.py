@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sigmapca_cli.methods import constraints, objectives
 from sigmapca_cli.nn.layer import SigmaPCA
-from sigmapca_cli.nn.pieces import random_orthonormal_, wide
+from sigmapca_cli.nn.pieces import put_back_, random_orthonormal_
 
 
 class LinearICA(SigmaPCA):
@@ -102,7 +102,7 @@ class LinearICA(SigmaPCA):
     def constrain_(self) -> None:
         """Put weight and rotation back onto their constraints, in place."""
         super().constrain_()
-        self.rotation.copy_(constraints.symmetric(self.rotation.to(wide(self.rotation.dtype))))
+        put_back_(self.rotation, "symmetric")
 
     def reconstruct(self, y: Tensor) -> Tensor:
         """Return the rows that components stand for.

@@ -27,6 +27,19 @@ def random_orthonormal_(weight: Tensor) -> None:
     weight.copy_(nn.init.orthogonal_(made))
 
 
+@torch.no_grad()
+def put_back_(weight: Tensor, constraint: str) -> None:
+    """Put a matrix back onto its constraint, in place; one that FSDP has divided is put together for it."""
+    rule = constraints.REGISTRY[constraint]
+    W: Any = weight.to(wide(weight.dtype))
+    if hasattr(W, "full_tensor"):  # torch's DTensor, whose module takes a second to import
+        from torch.distributed.tensor import distribute_tensor
+
+        weight.copy_(distribute_tensor(rule(W.full_tensor()), W.device_mesh, W.placements))
+    else:
+        weight.copy_(rule(W))
+
+
 def computed_again() -> bool:
     """Return whether a backward pass computes this again, as activation checkpointing does: averages stay then."""
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
@@ -96,8 +109,7 @@ class LossOfLayer(nn.Module):
     def constrain_(self) -> None:
         """Put the weight back onto its constraint, in place: unit columns, or orthonormal ones."""
         if self.constraint != "none":
-            weight = self.weight.to(wide(self.weight.dtype))
-            self.weight.copy_(constraints.REGISTRY[self.constraint](weight))
+            put_back_(self.weight, self.constraint)
         if self.deviation is not None:
             self.deviation.clamp_(min=SMALLEST_SIGMA)
         self._constrained = self.weight._version

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sigmapca_cli.nn import SigmaPCA
+from sigmapca_cli.nn import LinearICA, SigmaPCA
 
 WORKER = """
 import os, sys, torch
@@ -51,6 +51,69 @@ def test_two_processes_train_what_one_trains_on_whole_batches(tmp_path):
         torch.testing.assert_close(first[name], value, rtol=0, atol=1e-9)
     assert (first["layer.weight"] - moved["layer.weight"]).abs().max() > 1e-3
     assert (first["below.weight"] - moved["below.weight"]).abs().max() > 1e-3
+
+
+DIVIDED = """
+import os, sys, torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from sigmapca_cli.nn import LinearICA, SigmaPCA
+rank, folder, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+mesh = init_device_mesh("cpu", (2,))
+torch.manual_seed(0)
+with torch.device("meta"):
+    last = LinearICA(8, 3) if kind == "LinearICA" else SigmaPCA(8, 3, a="auto", constraint=kind)
+    network = nn.Sequential(nn.Linear(10, 8), last)
+for each in (*network, network):
+    fully_shard(each, mesh=mesh)
+network.to_empty(device="cpu")
+for each in network:
+    each.reset_parameters()
+whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+before = get_model_state_dict(network, options=whole)
+optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+network[1].constrain_after(optimizer)
+rows = torch.randn(4, 64, 10, generator=torch.Generator().manual_seed(1))
+for batch in rows:
+    optimizer.zero_grad()
+    network[1](network[0](batch[rank::2]), return_loss=True)[1].backward()
+    optimizer.step()
+after = get_model_state_dict(network, options=whole)
+if rank == 0:  # the others have none
+    torch.save([before, after], f"{folder}/states.pt")
+dist.barrier()
+os._exit(0)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["unit_norm", "symmetric", "LinearICA"])
+def test_a_layer_that_fsdp_divides_trains_from_the_meta_device_and_keeps_its_constraint(tmp_path, kind):
+    """Two processes have half of each weight; the saved state is the whole, and an ordinary layer reads it."""
+    started = [
+        subprocess.Popen([sys.executable, "-W", "ignore", "-c", DIVIDED, str(rank), str(tmp_path), kind])
+        for rank in range(2)
+    ]
+    try:
+        assert [worker.wait(timeout=120) for worker in started] == [0, 0]
+    finally:
+        for worker in started:
+            worker.kill()
+    before, after = torch.load(tmp_path / "states.pt", weights_only=True)
+    layer = LinearICA(8, 3) if kind == "LinearICA" else SigmaPCA(8, 3, a="auto", constraint=kind)
+    layer.load_state_dict({name[2:]: value for name, value in after.items() if name.startswith("1.")})
+    gram = layer.weight.T @ layer.weight
+    expected = torch.eye(3) if kind == "symmetric" else gram - torch.diag(gram.diag() - 1)
+    torch.testing.assert_close(gram, expected, atol=1e-5, rtol=0)
+    if kind == "LinearICA":
+        torch.testing.assert_close(layer.rotation.T @ layer.rotation, torch.eye(3), atol=1e-5, rtol=0)
+    assert (after["1.weight"] - before["1.weight"]).abs().max() > 1e-3
+    assert (after["0.weight"] - before["0.weight"]).abs().max() > 1e-3
 
 
 @pytest.mark.full
