@@ -23,8 +23,8 @@ PRODUCTS = 60
 """Largest number of products with the Jacobian for one step, if there are more than FEW ways."""
 FEW = 200
 """Number of ways up to which a step may take as many products as there are ways."""
-ACCURACY = 0.05
-"""Fraction of the field that a step may leave."""
+ACCURACY = 0.005
+"""Fraction of the field that a step may leave: what is left of it may lie along the ways of least curvature."""
 UNSTABLE = 0.1
 """A point is unstable if an eigenvalue of the preconditioned Jacobian is below minus this."""
 
@@ -121,7 +121,8 @@ class Coupled:
             return (self.modes.along(self.field(moved))[self.used] - base) / step
 
         D = np.maximum(np.abs(self.modes.curvature), self.floor)[self.used]
-        return MatrixFreeJacobian(product, np.sqrt(D))
+        most = max(PRODUCTS, min(len(D), FEW))
+        return MatrixFreeJacobian(product, np.sqrt(D), accuracy=ACCURACY, most=most)
 
     def largest(self, direction: Array) -> Array:
         """Return the pair (1, 2) of a way, numbered as in `Curvatures`, that has the largest part of a direction."""
@@ -147,7 +148,7 @@ def newton_step(system: Coupled, J: MatrixFreeJacobian, along: Array) -> tuple[A
 
     What the products leave of the field adds to the length as if the ways did not act on each other.
     """
-    space = Arnoldi(J.scaled, -along[system.used] / J.root, max(PRODUCTS, min(len(J.root), FEW)))
+    space = Arnoldi(J.scaled, -along[system.used] / J.root, J.most)
     more, y, left = space.length > 0, np.zeros(0), np.zeros(1)
     while more:
         more = space.extend()

@@ -15,7 +15,7 @@ import numpy as np
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.training.convergence import FLAT, ROWS
-from sigmapca_cli.training.coupled import FEW, PRODUCTS, UNSTABLE, Coupled, Modes
+from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes
 from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.local import LocalField
 
@@ -74,7 +74,7 @@ class Descent:
             if not self.used.any():
                 return False
             exact = self._system(modes).jacobian()
-            self.J = exact.kept(along[self.used], max(PRODUCTS, min(int(self.used.sum()), FEW)))
+            self.J = exact.kept(along[self.used])
             self.evaluated += len(self.some) * PRODUCTS // 2
             self.corrected = 0
         elif self.step is not None:

@@ -14,8 +14,9 @@ from sigmapca_cli.training.fields import Field
 
 Array = np.ndarray
 
-BESIDE = 16
-"""Largest number of directions orthogonal to the span of the filters that are probed."""
+FEATURES, BESIDE = 64, 16
+"""Number of features up to which all directions orthogonal to the span of the filters are probed, and how many of them
+are where there are more. With 16 of 59, filters on pictures of digits went on by 0.12 rad from an angle of 0.03."""
 HELD = 100_000_000
 """Largest number of entries of rows that are held between two uses; more are read twice."""
 BLOCK = 4096
@@ -89,7 +90,7 @@ def frame(W: Array, G: Array, source: Source, inner: bool) -> Array:
     """
     U = polar(W)
     p, k = U.shape
-    r = min(p - k, BESIDE)
+    r = p - k if p <= FEATURES else min(p - k, BESIDE)
     if inner or r == 0:
         return U
     mean = G.mean(0) / np.maximum(np.linalg.norm(G.mean(0), axis=0), np.finfo(float).tiny)

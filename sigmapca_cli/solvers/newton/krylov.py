@@ -63,12 +63,15 @@ class Arnoldi:
 class MatrixFreeJacobian:
     """J = D^½(J̃ + Σ uvᵀ)D^½, given only by its products; u and v come from Broyden's corrections.
 
-    product: θ ↦ Jθ before the corrections, or None for J̃ = identity, J ≈ D; root (pairs,): D^½.
+    product: θ ↦ Jθ before the corrections, or None for J̃ = identity, J ≈ D; root (pairs,): D^½; accuracy: fraction
+    of the residual that a step may leave; most: largest number of products for it, and one more for each correction.
     """
 
     product: Callable[[Array], Array] | None
     root: Array
     changes: tuple[tuple[Array, Array], ...] = ()
+    accuracy: float = ACCURACY
+    most: int = LARGEST
 
     def scaled(self, v: Array) -> Array:
         """Return (J̃ + Σ uvᵀ)·v."""
@@ -78,7 +81,7 @@ class MatrixFreeJacobian:
         return image
 
     def newton(self, S: Array) -> Array:
-        """Return θ = −J⁻¹S by GMRES, to the relative accuracy ACCURACY."""
+        """Return θ = −J⁻¹S by GMRES."""
         space, y = self._solved(S)
         return (y @ space.V[: space.m]) / self.root
 
@@ -108,28 +111,28 @@ class MatrixFreeJacobian:
         u = (change / self.root - self.scaled(v)) / length
         return replace(self, changes=(*self.changes, (u, v / length)))
 
-    def kept(self, S: Array, most: int) -> MatrixFreeJacobian:
+    def kept(self, S: Array) -> MatrixFreeJacobian:
         """Return a J whose products take no pass over rows: J̃ in the Krylov space of S, the identity outside it.
 
-        The space has `most` dimensions at most; it is the one that a Newton step from S needs.
+        The space is the one that a Newton step from S needs.
         """
-        space = self._solved(S, most)[0]
+        space = self._solved(S)[0]
         V, change = space.V[: space.m], space.H[: space.m] - np.eye(space.m)
 
         def product(theta: Array) -> Array:
             v = self.root * theta
             return np.asarray(self.root * (v + (change @ (V @ v)) @ V))
 
-        return MatrixFreeJacobian(product, self.root)
+        return replace(self, product=product, changes=())
 
-    def _solved(self, S: Array, most: int = LARGEST) -> tuple[Arnoldi, Array]:
-        space = Arnoldi(self.scaled, -S / self.root, most)
+    def _solved(self, S: Array) -> tuple[Arnoldi, Array]:
+        space = Arnoldi(self.scaled, -S / self.root, self.most + len(self.changes))
         while True:
             more = space.extend()
             first = np.zeros(space.m + 1)
             first[0] = space.length
             y = np.linalg.lstsq(space.H, first, rcond=None)[0]
-            if not more or np.linalg.norm(first - space.H @ y) <= ACCURACY * space.length:
+            if not more or np.linalg.norm(first - space.H @ y) <= self.accuracy * space.length:
                 return space, y
 
     def unstable(self, bound: float) -> Array | None:
