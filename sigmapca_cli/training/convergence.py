@@ -17,7 +17,7 @@ import numpy as np
 from sigmapca_cli.data.moments.implicit import Covariance
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.training.arrays import Array
-from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, newton_step
+from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, difference_of, newton_step
 from sigmapca_cli.training.curvature import Curvatures, curvatures_of, responses_at
 from sigmapca_cli.training.fields import Field, fields_of
 from sigmapca_cli.training.local import LocalField, frame, held_rows
@@ -287,7 +287,9 @@ def jointly(
     if single.sampled:
         used &= ~modes.of_ways(single.unheld, False)
         floor = np.maximum(FLAT, modes.of_ways(single.error, 0.0))
-    system = Coupled(lambda M: local.mean(M, rows), local.start, modes, used, floor)
+    system = Coupled(
+        lambda M: local.mean(M, rows), local.start, modes, used, floor, difference_of(local.field.cost)
+    )
     J = system.jacobian()
     angle = newton_step(system, J, along)[1]
     squares = np.square(angle) - np.square(single.noise) + np.square(single.beyond)

@@ -17,8 +17,9 @@ from sigmapca_cli.training.curvature import Responses, eigenvectors_outside, in_
 
 Array = np.ndarray
 
-DIFFERENCE = 1e-4
-"""Length of a difference of the field, in units of the ways; the field is in float64."""
+DIFFERENCE, KINKED = 1e-4, 1e-2
+"""Length of a difference of the field, in units of the ways, for the hand-written field, which is smooth, and for those
+by autograd: of a sum of |y| a short difference sees no row at its kink, and no curvature."""
 PRODUCTS = 60
 """Largest number of products with the Jacobian for one step, if there are more than FEW ways."""
 FEW = 200
@@ -97,12 +98,17 @@ class Modes:
         return X
 
 
+def difference_of(cost: int) -> float:
+    """Return the length of a difference of a field of this cost per row (`Field.cost`)."""
+    return DIFFERENCE if cost == 1 else KINKED
+
+
 @dataclass(frozen=True)
 class Coupled:
     """The field near A (q, k) with its Jacobian, on the ways `used`.
 
     field: A -> (q, k), the mean over the rows of the Jacobian; floor: the least curvature of a way that counts in the
-    preconditioner, a number or one for each way.
+    preconditioner, a number or one for each way; difference: `difference_of` the field.
     """
 
     field: Callable[[Array], Array]
@@ -110,13 +116,14 @@ class Coupled:
     modes: Modes
     used: Array
     floor: Array | float
+    difference: float = DIFFERENCE
 
     def jacobian(self) -> MatrixFreeJacobian:
         """Return the Jacobian by its products, preconditioned by the curvatures of the single ways."""
         base = self.modes.along(self.field(self.A))[self.used]
 
         def product(direction: Array) -> Array:
-            step = DIFFERENCE / max(float(np.abs(direction).max()), 1e-300)
+            step = self.difference / max(float(np.abs(direction).max()), 1e-300)
             moved = self.A + self.moved(step * direction) * self.modes.norms
             return (self.modes.along(self.field(moved))[self.used] - base) / step
 

@@ -15,7 +15,7 @@ import numpy as np
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.training.convergence import FLAT, ROWS
-from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes
+from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, difference_of
 from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.local import LocalField
 
@@ -135,7 +135,14 @@ class Descent:
         return self.modes
 
     def _system(self, modes: Modes) -> Coupled:
-        return Coupled(partial(self.local.mean, z=self.some), self.local.start, modes, self.used, FLAT)
+        return Coupled(
+            partial(self.local.mean, z=self.some),
+            self.local.start,
+            modes,
+            self.used,
+            FLAT,
+            difference_of(self.local.field.cost),
+        )
 
     def _mean(self, rows: Array) -> Array:
         self.evaluated += len(rows)
