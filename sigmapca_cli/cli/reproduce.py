@@ -9,7 +9,7 @@ def add(app: typer.Typer) -> None:
 
 
 def reproduce(
-    names: list[str] = typer.Argument(None, metavar="NAME", help="Experiments; --list shows them."),
+    names: list[str] = typer.Argument(None, metavar="NAME", help='Experiments, or "Figure 4" of the paper.'),
     everything: bool = typer.Option(False, "--all", help="All of them."),
     listing: bool = typer.Option(False, "--list", help="List the experiments."),
     data: str = typer.Option(

@@ -11,7 +11,7 @@ from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, count
 from sigmapca_cli.reproduce.judge import SOLVERS as NAMES
 from sigmapca_cli.reproduce.plan import Setting
-from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
+from sigmapca_cli.reproduce.registry import EXPERIMENTS, in_paper, pick
 from sigmapca_cli.reproduce.verdicts import conclude, folder_of
 from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
 from sigmapca_cli.settings.checks import choice
@@ -160,7 +160,7 @@ def main(
 
 
 def list_experiments() -> None:
-    """One line an experiment."""
+    """One line an experiment: its name, the paper's figures, its title and its runs."""
     for name, experiment in EXPERIMENTS.items():
         runs = len(experiment.runs(Setting()))
-        print(f"{name:<26} {experiment.title} ({runs} runs)")
+        print(f"{name:<26} {in_paper(name):<18} {experiment.title} ({runs} runs)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables, theory
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.settings.checks import nearest
@@ -15,6 +17,15 @@ ORDER = (
 )  # fmt: skip
 """The figures and tables of the paper, as docs/reproduction.md shows them; others are in its page of results only."""
 
+FIGURES: dict[str, tuple[int, ...]] = {
+    "cifar-filters": (4,), "signals-orthogonal": (5,), "signals-non-orthogonal": (6,), "zca-whitened": (7,),
+    "rotational-indeterminacy": (8, 9), "trainable-sigma": (10,), "input-scale": (11,), "tanh-scale": (12, 13),
+    "latent-reconstruction": (14, 15, 16), "asymmetric": (17,), "first-64": (18,), "rica-input-scale": (19,),
+    "rica-beta": (20,), "signals-same-variance": (21,), "signals-distinct-variance": (22,), "points-uniform": (23,),
+    "points-laplace": (24,),
+}  # fmt: skip
+"""Numbers of the paper's figures, in the order of its source, that each experiment reproduces."""
+
 _FOUND = {
     experiment.name: experiment
     for family in (images, settings, losses, signals, points, tables, theory)
@@ -26,8 +37,29 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def pick(names: list[str]) -> list[Experiment]:
-    """The experiments with these names; InputError names the nearest one."""
+    """The experiments with these names, or with a figure of the paper ("Figure 4"); InputError names the nearest."""
+    names = [by_figure(name) or name for name in names]
     for name in names:
         if name not in EXPERIMENTS:
             raise InputError(f"no experiment {name!r}{nearest(name, EXPERIMENTS)} (--list shows all)")
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
+
+
+def by_figure(name: str) -> str | None:
+    """Return the experiment that reproduces "Figure 4", "figure-4" or "fig 4" of the paper; None of another name."""
+    found = re.fullmatch(r"fig(?:ure|\.)?[ -]?(\d+)", name.strip().lower())
+    if found is None:
+        return None
+    number = int(found[1])
+    for experiment, numbers in FIGURES.items():
+        if number in numbers:
+            return experiment
+    raise InputError(
+        f"{name}: no experiment reproduces this figure of the paper (--list shows which they do)"
+    )
+
+
+def in_paper(name: str) -> str:
+    """Return "Figure 4", "Figures 8, 9", or "" where the paper has no numbered figure of an experiment."""
+    numbers = FIGURES.get(name, ())
+    return f"Figure{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""

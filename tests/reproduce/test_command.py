@@ -8,6 +8,9 @@ import time
 import pytest
 from shell import run_command
 
+from sigmapca_cli.reproduce.registry import pick
+from sigmapca_cli.system.errors import InputError
+
 
 def call(*arguments, cwd):
     """The real command in a folder of its own."""
@@ -53,3 +56,11 @@ def test_a_schedulers_signal_is_75_and_the_same_command_goes_on(jobs, tmp_path):
     again = call("points-uniform", "--quick", "-j", jobs, cwd=tmp_path)
     assert again.returncode == 0 and "6 of 6 claims held" in again.stdout, again.stderr
     assert all(path.stat().st_mtime_ns == kept[path] for path in finished), "finished runs are not made again"
+
+
+def test_an_experiment_is_found_by_the_figure_of_the_paper():
+    assert [one.name for one in pick(["Figure 5", "figure-9", "signals-orthogonal"])] == [
+        "signals-orthogonal", "rotational-indeterminacy",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="figure 99"):
+        pick(["figure 99"])
