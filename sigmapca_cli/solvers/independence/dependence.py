@@ -5,7 +5,7 @@ and ln(1 + z²). Independent components have no correlation between a function o
 all permutations of the rows of one of them the correlation r has mean 0 and variance 1/(n − 1) exactly, and is close to
 Gaussian, because no row is far out: the level holds for heavy tails and few rows. (With z² − 1 and |z|, and each
 product's own variance, t reached 10 for independent two-valued sources of P = .05.) Where rows depend on their
-neighbours, the variance is that of the sums over groups of rows.
+neighbours, or their sizes change slowly, the variance is that of the sums over groups of rows.
 
 There are two tests of independent rows. The largest r of each pair names the pairs. The sum of all r², which is close
 to a multiple of χ², sees dependence that is spread over many pairs: in 75 to 280 rows of real tables it is often the
@@ -32,8 +32,15 @@ LEVEL = 0.01
 TOGETHER = 0.7
 """The same for all pairs together, times √n: with few rows dependence must not be passed over for want of power, and
 with many it shows at any level. It is 0.07 at 100 rows, 0.02 at 1,000."""
-GROUPS = 64
-"""Number of groups of neighbouring rows, where rows depend on their neighbours."""
+GROUPS, WIDE = 64, 16
+"""Numbers of groups of neighbouring rows, where rows depend on their neighbours; the wider groups are for sources whose
+size changes more slowly than a group lasts."""
+SLOW = 1.5
+"""Rows without an order may still follow each other: Laplace samples whose size changes slowly, as returns do, have no
+correlation of neighbours. Where the variance of a pair between groups is more than this times that between rows, the
+variance of independent rows is multiplied by their ratio.
+"""
+TINY = float(np.finfo(np.float64).tiny)
 ROWS = 25_000
 """Number of rows of the test of independent rows: more would show dependence that changes nothing."""
 
@@ -96,43 +103,56 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     )  # a two-valued component has even functions that are constant
     scale = np.where(constant, 0.0, 1 / np.where(constant, 1.0, spread))
 
-    def products(z: Array, w: Array | None) -> tuple[Array, ...]:
-        u = (functions(z) - mean) * scale
+    def products(z: Array, w: Array | None, power: int = 1) -> tuple[Array, ...]:
+        u = ((functions(z) - mean) * scale) ** power
         return (u.T @ u,) if w is None else (u.T @ (u * w),)
 
+    k = rows.k
+    first, squares, count = _by_group(rows, products, M, GROUPS)
+    _, wider, _ = _by_group(rows, products, M, WIDE)
+    growth, near, far = np.ones_like(first), _alike(squares, k), _alike(wider, k)
     if ordered:
-        first, second, count = _by_group(rows, products, M)
-        error = np.sqrt(second * count / max(count - 1, 1))
+        error = np.sqrt(squares * np.maximum(far / np.maximum(near, TINY), 1.0))
         statistic = np.abs(first) / np.where(error > 0, error, np.inf)
         tail = 2 * special.stdtr(max(count - 1, 1), -statistic)
     else:
-        (first,) = rows.means(products, M)
-        statistic = np.abs(first) * np.sqrt(rows.effective - 1)
+        if rows.n >= 20 * WIDE:
+            (fourth,) = rows.means(lambda z, w: products(z, w, 2), M)
+            alone = np.maximum(
+                _alike(fourth - first**2, k), TINY
+            )  # the variance of a row, whatever depends on what
+            slow = np.maximum(far, near) * (rows.effective - 1) / alone
+            growth = np.where(slow > SLOW, slow, 1.0)
+        statistic = np.abs(first) * np.sqrt((rows.effective - 1) / growth)
         tail = 2 * special.ndtr(-statistic)
-    k = rows.k
     largest = [_over_functions(value, k) for value in (statistic, np.abs(first), -tail)]
     pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
     np.fill_diagonal(pvalue, 1.0)
     off = 1 - np.eye(k)
-    together = 1.0 if ordered else _together(first, k, rows.effective)
+    together = 1.0 if ordered else _together(first, growth, k, rows.effective)
     return Dependence(largest[0] * off, largest[1] * off, pvalue, rows.n, together)
 
 
-def _together(correlation: Array, k: int, n: float) -> float:
+def _together(correlation: Array, growth: Array, k: int, n: float) -> float:
     """Return the probability, for independent components, of a sum of squared correlations (4k, 4k) as large as this.
+
+    growth (4k, 4k): by how much their variances are larger than those of independent rows.
 
     For a pair with correlations A and B of its functions within each component, (n − 1) times the sum has mean
     tr A · tr B and variance 2‖A‖²‖B‖²; the whole sum is compared with the multiple of χ² of its mean and variance.
     """
-    squares = np.square(correlation).reshape(FUNCTIONS, k, FUNCTIONS, k).sum((0, 2))
+    own, across = (
+        np.square(correlation / scale).reshape(FUNCTIONS, k, FUNCTIONS, k).sum((0, 2))
+        for scale in (1.0, np.sqrt(growth))
+    )
     trace = np.diag(correlation).reshape(FUNCTIONS, k).sum(0)
     i, j = np.triu_indices(k, 1)
     mean = float((trace[i] * trace[j]).sum())
-    variance = float(2 * (np.diag(squares)[i] * np.diag(squares)[j]).sum())
+    variance = float(2 * (np.diag(own)[i] * np.diag(own)[j]).sum())
     if not variance > 0:
         return 1.0
-    scale = variance / (2 * mean)
-    return float(special.chdtrc(mean / scale, (n - 1) * squares[i, j].sum() / scale))
+    unit = variance / (2 * mean)
+    return float(special.chdtrc(mean / unit, (n - 1) * across[i, j].sum() / unit))
 
 
 def functions(z: Array) -> Array:
@@ -148,15 +168,22 @@ def _sums(z: Array, w: Array | None) -> tuple[Array, ...]:
     return (u.sum(0), np.square(u).sum(0)) if w is None else ((u * w).sum(0), (np.square(u) * w).sum(0))
 
 
-def _by_group(rows: Rows, products: Part, M: Array) -> tuple[Array, Array, int]:
-    """Return the sum over groups of their products, the sum of the squares, and the number of groups."""
+def _by_group(rows: Rows, products: Part, M: Array, most: int) -> tuple[Array, Array, int]:
+    """Return the sum over groups of their products, its squared standard error, and the number of groups."""
     first = second = np.zeros(())
-    groups = rows.groups(int(np.clip(rows.n // 20, 2, GROUPS)))
+    groups = rows.groups(int(np.clip(rows.n // 20, 2, most)))
     for group in groups:
         (one,) = group.means(products, M, alone=True)
         first, second = first + one, second + one**2
     first, second, count = added((first, second, np.array([float(len(groups))])))
-    return first, second - first**2 / count[0], int(count[0])
+    n = int(count[0])
+    return first, (second - first**2 / n) * n / max(n - 1, 1), n
+
+
+def _alike(value: Array, k: int) -> Array:
+    """Return (4k, 4k) with the mean over the four entries of a pair whose functions are odd or even alike."""
+    mean = value.reshape(2, 2, k, 2, 2, k).mean((1, 4), keepdims=True)
+    return np.asarray(np.broadcast_to(mean, (2, 2, k, 2, 2, k)).reshape(value.shape))
 
 
 def _over_functions(value: Array, k: int) -> Array:

@@ -55,24 +55,34 @@ def test_rows_that_depend_on_their_neighbours_need_groups():
     noise = rng.normal(size=x.shape)
     for t in range(1, len(x)):
         x[t] = 0.97 * x[t - 1] + noise[t]
-    assert not pairwise(x).independent
     assert pairwise(x, ordered=True).independent
     assert not pairwise(x * np.repeat(rng.exponential(size=400), 50)[:, None], ordered=True).independent
 
 
+def test_independent_samples_whose_size_changes_slowly_are_not_called_dependent():
+    """Rows like returns: neighbours are uncorrelated, and large samples stand together."""
+    rng = np.random.default_rng(0)
+    noise, size = rng.normal(size=(20_000, 4)), np.zeros((20_000, 4))
+    for t in range(1, len(size)):
+        size[t] = 0.997 * size[t - 1] + 0.08 * noise[t]
+    laplace = rng.laplace(size=size.shape)
+    assert pairwise(np.exp(size) * laplace).independent
+    assert not pairwise(np.exp(size[:, :1]) * laplace).independent
+
+
 def test_shares_of_the_rows_give_the_test_of_all_rows():
-    Y = ALL["laplace"](np.random.default_rng(0), (900, 4))
+    Y = ALL["laplace"](np.random.default_rng(0), (960, 4))
     Y[:, 1] *= 1 + np.abs(Y[:, 0])
-    w = np.random.default_rng(1).integers(0, 3, 900).astype(float)
+    w = np.random.default_rng(1).integers(0, 3, 960).astype(float)
     alone = dependence(Rows.of(Y, w), np.eye(4))
     ordered = dependence(Rows.of(Y, w), np.eye(4), ordered=True)
 
     def share(rank):
-        mine = slice(300 * rank, 300 * (rank + 1))
+        mine = slice(240 * rank, 240 * (rank + 1))
         rows = Rows.of(Y[mine], w[mine])
         return dependence(rows, np.eye(4)), dependence(rows, np.eye(4), ordered=True)
 
-    for one, by_group in on_ranks(3, share):
+    for one, by_group in on_ranks(4, share):
         np.testing.assert_allclose(one.statistic, alone.statistic, atol=1e-9)
         np.testing.assert_allclose(by_group.correlation, ordered.correlation, atol=1e-9)
         assert by_group.pairs() == ordered.pairs() == [(0, 1)]
