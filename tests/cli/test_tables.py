@@ -104,11 +104,11 @@ def test_names_go_from_the_table_to_every_output(ran, sigmapca, tmp_path):
     new.to_csv(tmp_path / "new.csv")
     ran("transform", "r", "new.csv", "y.csv")
     y = pd.read_csv(tmp_path / "y.csv", index_col=0)
-    assert list(y.columns) == ["component_1", "component_2"] and list(y.index) == list(range(7))
+    assert list(y.columns) == ["species", "component_1", "component_2"] and list(y.index) == list(range(7))
     with h5py.File(tmp_path / "r" / "run.h5") as file:
         expected = (FLOWERS.iloc[:7].to_numpy() - file["mean"][()]) / file["scale"][()] @ file["encoder"][()]
         assert file["feature_name"].dims[0].label in ("", "feature")
-    np.testing.assert_allclose(y, expected, atol=1e-9)
+    np.testing.assert_allclose(y.drop(columns="species"), expected, atol=1e-9)
     ran("reconstruct", "r", "y.csv", "x.h5")
     with h5py.File(tmp_path / "x.h5") as file:
         assert [n.decode() for n in file["x"].dims[1][0][()]] == list(FLOWERS.columns)

@@ -35,6 +35,8 @@ with many it shows at any level. It is 0.07 at 100 rows, 0.02 at 1,000."""
 GROUPS, WIDE = 64, 16
 """Numbers of groups of neighbouring rows, where rows depend on their neighbours; the wider groups are for sources whose
 size changes more slowly than a group lasts."""
+FEWEST = 50
+"""Number of rows from which on all pairs are tested together: the sum is then close to a multiple of χ²."""
 SLOW = 1.5
 """Rows without an order may still follow each other: Laplace samples whose size changes slowly, as returns do, have no
 correlation of neighbours. Where the variance of a pair between groups is more than this times that between rows, the
@@ -61,7 +63,7 @@ class Dependence:
         Number of rows of the test.
     together : float
         Probability, for independent components, of so large a sum over all pairs; 1 where rows depend on their
-        neighbours, which has no such test.
+        neighbours or are few, which has no such test.
     """
 
     statistic: Array
@@ -129,7 +131,7 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
     np.fill_diagonal(pvalue, 1.0)
     off = 1 - np.eye(k)
-    together = 1.0 if ordered else _together(first, growth, k, rows.effective)
+    together = 1.0 if ordered or rows.n < FEWEST else _together(first, growth, k, rows.effective)
     return Dependence(largest[0] * off, largest[1] * off, pvalue, rows.n, together)
 
 
