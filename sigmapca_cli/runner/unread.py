@@ -284,6 +284,9 @@ RULES: dict[str, Rule] = {
     "ending": why_no_ending,
     "outputs": why_no_outputs,
     "solver.starts": why_no_starts,
+    "solver.a_from": lambda cfg: (
+        None if cfg.a == "auto" else Why(f"a={cfg.a} is given", "give a=auto with it")
+    ),
     "data.select": why_all_pictures,
     **dict.fromkeys(("data.delimiter", "data.encoding", "data.decimal"), why_no_text),
     "checkpoint.every": lambda cfg: (

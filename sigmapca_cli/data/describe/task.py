@@ -77,7 +77,8 @@ def task_of(source: Source, raw: Array | None) -> Task:
         return Task("spectra", "rows are curves of one kind, such as spectra: components of their shapes")
     if raw is not None and is_counts(raw):
         return Task("counts", "whole numbers from 0 on, counts: components of what occurs together")
-    return Task("table", "rows without an order: components that are independent and keep their variances")
+    rows = "rows in time that do not depend on their neighbours" if order.in_time else "rows without an order"
+    return Task("table", f"{rows}: components that are independent and keep their variances")
 
 
 def named_by_numbers(source: Source) -> bool:
