@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,10 +97,7 @@ def _bars(
     height = lines * (0.125 * len(index) + 0.45) + 0.3
     figure = new_figure(width or max(1.4 * columns + beside + 0.2, 3.2), height)
     limit = np.nanmax(np.abs(W)) * 1.1 or 1.0
-    for i in range(shown):
-        if np.isnan(W[:, i]).any():
-            continue
-        axes = figure.add_subplot(lines, columns, i + 1)
+    for i, axes in _panels(figure, W, columns, labels):
         axes.axvline(0, color=GREY, linewidth=0.6)
         axes.barh(np.arange(len(index)), W[index, i], color=BLUE, height=0.7)
         axes.set(xlim=(-limit, limit), ylim=(len(index) - 0.4, -0.6))
@@ -109,9 +106,18 @@ def _bars(
         axes.tick_params(axis="y", length=0, labelsize=7)
         axes.locator_params(axis="x", nbins=3)
         axes.tick_params(axis="x", labelsize=6, labelbottom=i >= shown - columns)
-        axes.set_title(str(labels[i]), fontsize=8, pad=2)
     heading(figure, title)
     return figure
+
+
+def _panels(figure: Figure, W: Array, columns: int, labels: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the titled axes of each column of W that is not empty (nan)."""
+    lines = math.ceil(W.shape[1] / columns)
+    for i in range(W.shape[1]):
+        if not np.isnan(W[:, i]).any():
+            axes = figure.add_subplot(lines, columns, i + 1)
+            axes.set_title(str(labels[i]), fontsize=8, pad=2)
+            yield i, axes
 
 
 def _curves(
@@ -129,10 +135,7 @@ def _curves(
     lines = math.ceil(shown / columns)
     figure = new_figure(width or max(2.0 * columns, 3.2), 1.2 * lines + (0.45 if title else 0.1))
     limit = np.nanmax(np.abs(W)) * 1.1 or 1.0
-    for i in range(shown):
-        if np.isnan(W[:, i]).any():
-            continue
-        axes = figure.add_subplot(lines, columns, i + 1)
+    for i, axes in _panels(figure, W, columns, labels):
         axes.axhline(0, color=GREY, linewidth=0.6)
         if at is None and p <= FEW:
             axes.bar(np.arange(p), W[:, i], color=BLUE, width=0.75)
@@ -145,7 +148,6 @@ def _curves(
         axes.set_ylim(-limit, limit)
         tidy(axes)
         axes.tick_params(labelsize=7, labelleft=i % columns == 0, labelbottom=i >= shown - columns)
-        axes.set_title(str(labels[i]), fontsize=8, pad=2)
     heading(figure, title)
     figure.supxlabel(literal(x_label or ("feature" if at is None else "name of the column")), fontsize=8)
     return figure

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.solvers.newton.krylov import Arnoldi, MatrixFreeJacobian
+from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.training.curvature import Responses, eigenvectors_outside, in_pair
 
 Array = np.ndarray
@@ -155,15 +155,9 @@ def newton_step(system: Coupled, J: MatrixFreeJacobian, along: Array) -> tuple[A
 
     What the products leave of the field adds to the length as if the ways did not act on each other.
     """
-    space = Arnoldi(J.scaled, -along[system.used] / J.root, J.most)
-    more, y, left = space.length > 0, np.zeros(0), np.zeros(1)
-    while more:
-        more = space.extend()
-        first = np.zeros(space.m + 1)
-        first[0] = space.length
-        y = np.linalg.lstsq(space.H, first, rcond=None)[0]
-        left = first - space.H @ y
-        more = more and bool(np.linalg.norm(left) > ACCURACY * space.length)
+    space, y = J.solved(along[system.used])
+    left = -space.H @ y
+    left[0] += space.length
     step = system.moved((y @ space.V[: space.m]) / J.root)
     rest = system.moved(np.abs(left @ space.V[: len(left)]) / J.root)
     return step, np.asarray(np.sqrt(np.square(step).sum(0) + np.square(rest).sum(0)))

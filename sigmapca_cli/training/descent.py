@@ -14,6 +14,7 @@ import numpy as np
 
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
+from sigmapca_cli.solvers.newton.steps import adapted
 from sigmapca_cli.training.convergence import FLAT, ROWS
 from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, difference_of
 from sigmapca_cli.training.curvature import responses_at
@@ -23,9 +24,9 @@ Array = np.ndarray
 
 ENOUGH = 0.1
 """Length of a Newton step, as a share of `tol`, at which a run has come to rest."""
-TRUST, LEAST_TRUST = 0.1, 0.02
-"""Largest angle of a component in one step, radians, and what it is halved to while steps oppose each other. Steps of
-0.3 rad multiplied the residual on photographs by ten before it fell."""
+TRUST = 0.1
+"""Largest angle of a component in one step, radians. Steps of 0.3 rad multiplied the residual on photographs by ten
+before it fell."""
 ESCAPE = 0.3
 """Angle of the step that leaves a saddle, radians."""
 JACOBIAN_KEPT, MODES_KEPT = 0.3, 0.6
@@ -98,7 +99,8 @@ class Descent:
             return True
         if longest > TRUST:
             theta = guarded()
-            self._adapt(system.moved(theta))
+            if self.step is not None:
+                self.trust = adapted(self.trust, system.moved(theta), self.step[2], TRUST)
         self._take(S, theta * min(1.0, self.trust / longest_of(system.moved(theta))), system)
         return True
 
@@ -113,15 +115,6 @@ class Descent:
             self.modes = self.J = None
         elif self.corrected >= CORRECTED or self.turned // JACOBIAN_KEPT > before // JACOBIAN_KEPT:
             self.J = None
-
-    def _adapt(self, move: Array) -> None:
-        """Shorten the steps while they oppose each other; lengthen them while they agree."""
-        if self.step is None or self.step[2].shape != move.shape:
-            return
-        last = self.step[2]
-        cosine = (move * last).sum() / max(np.linalg.norm(move) * np.linalg.norm(last), 1e-300)
-        self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
-        self.trust = min(max(self.trust, LEAST_TRUST), TRUST)
 
     def _modes(self) -> Modes:
         if self.modes is None:

@@ -100,9 +100,8 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     M = R / np.sqrt(np.einsum("ai,ab,bi->i", R, rows.C, R))
     mean, square = rows.means(_sums, M)
     spread = np.sqrt(np.maximum(square - mean**2, 0))
-    constant = spread <= 1e-9 * (
-        1 + np.abs(mean)
-    )  # a two-valued component has even functions that are constant
+    # a two-valued component has even functions that are constant
+    constant = spread <= 1e-9 * (1 + np.abs(mean))
     scale = np.where(constant, 0.0, 1 / np.where(constant, 1.0, spread))
 
     def products(z: Array, w: Array | None, power: int = 1) -> tuple[Array, ...]:
@@ -111,8 +110,8 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
 
     k = rows.k
     first, squares, count = _by_group(rows, products, M, GROUPS)
-    _, wider, _ = _by_group(rows, products, M, WIDE)
-    growth, near, far = np.ones_like(first), _alike(squares, k), _alike(wider, k)
+    near, far = _alike(squares, k), _alike(_by_group(rows, products, M, WIDE)[1], k)
+    growth = np.ones_like(first)
     if ordered:
         error = np.sqrt(squares * np.maximum(far / np.maximum(near, TINY), 1.0))
         statistic = np.abs(first) / np.where(error > 0, error, np.inf)
@@ -120,9 +119,8 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     else:
         if rows.n >= 20 * WIDE:
             (fourth,) = rows.means(lambda z, w: products(z, w, 2), M)
-            alone = np.maximum(
-                _alike(fourth - first**2, k), TINY
-            )  # the variance of a row, whatever depends on what
+            # the variance of a row, whatever depends on what
+            alone = np.maximum(_alike(fourth - first**2, k), TINY)
             slow = np.maximum(far, near) * (rows.effective - 1) / alone
             growth = np.where(slow > SLOW, slow, 1.0)
         statistic = np.abs(first) * np.sqrt((rows.effective - 1) / growth)

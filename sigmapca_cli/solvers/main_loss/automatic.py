@@ -66,12 +66,13 @@ def start_and_a(
     with on_threads(threads):
         rows = held(wide, weights)
         stage = Stage(rows, count_rows(rows), score, Adaptive.of(1.0, k, False), block)
-        R = R[:, np.argsort(-stage.at(R).sigma, kind="stable")]
         sigma = stage.at(R).sigma
-        found = [held_by(stage, R / sigma, np.full(k, a)) for a in CANDIDATES]
-        a = np.array(CANDIDATES)[np.argmax([gap / error for gap, error in found], axis=0)]
-        stage.adaptive.a = a
-        H, error = stage.at(R).H, held_by(stage, R / sigma, a)[1]
+        order = np.argsort(-sigma, kind="stable")
+        R, M = R[:, order], R[:, order] / sigma[order]
+        gap, error = np.stack([held_by(stage, M, np.full(k, a)) for a in CANDIDATES], axis=1)
+        best = np.argmax(gap / error, axis=0)
+        a = stage.adaptive.a = np.array(CANDIDATES)[best]
+        H, error = stage.at(R).H, error[best, np.arange(k)]
     i, j = np.triu_indices(k, 1)
     loose = H[i, j] < -2 * np.sqrt(error[i] ** 2 + error[j] ** 2)
     return Start(R, a, np.stack([i, j], 1)[loose])

@@ -125,11 +125,7 @@ class Controller:
 
     def _guarded(self, theta: Array) -> Array:
         if self.theta is not None:
-            cosine = theta @ self.theta / (np.linalg.norm(theta) * np.linalg.norm(self.theta) + 1e-300)
-            # there is no merit function for a line search: a step against the last one shows that the trust radius
-            # is too large
-            self.trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
-            self.trust = min(max(self.trust, steps.LEAST_TRUST), steps.TRUST)
+            self.trust = steps.adapted(self.trust, theta, self.theta)
         return steps.limited(theta, self.trust)
 
     def _falling(self) -> bool:

@@ -82,7 +82,7 @@ class MatrixFreeJacobian:
 
     def newton(self, S: Array) -> Array:
         """Return θ = −J⁻¹S by GMRES."""
-        space, y = self._solved(S)
+        space, y = self.solved(S)
         return (y @ space.V[: space.m]) / self.root
 
     def newton_and_guarded(self, S: Array) -> tuple[Array, Callable[[], Array]]:
@@ -90,7 +90,7 @@ class MatrixFreeJacobian:
 
         The guarded step is `steps.guarded_step` for the projection of J̃ on the space.
         """
-        space, y = self._solved(S)
+        space, y = self.solved(S)
         V, H = space.V[: space.m], space.H[: space.m]
 
         def guarded() -> Array:
@@ -116,7 +116,7 @@ class MatrixFreeJacobian:
 
         The space is the one that a Newton step from S needs.
         """
-        space = self._solved(S)[0]
+        space = self.solved(S)[0]
         V, change = space.V[: space.m], space.H[: space.m] - np.eye(space.m)
 
         def product(theta: Array) -> Array:
@@ -125,7 +125,8 @@ class MatrixFreeJacobian:
 
         return replace(self, product=product, changes=())
 
-    def _solved(self, S: Array) -> tuple[Arnoldi, Array]:
+    def solved(self, S: Array) -> tuple[Arnoldi, Array]:
+        """Return a Krylov space in which J̃θ̃ = −S̃ is solved, and the solution y (m,): θ̃ = y·V[:m]."""
         space = Arnoldi(self.scaled, -S / self.root, self.most + len(self.changes))
         while True:
             more = space.extend()

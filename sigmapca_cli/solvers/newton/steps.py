@@ -98,6 +98,16 @@ def limited(theta: Array, angle: float) -> Array:
     return theta * (angle / max(float(np.abs(theta).max(initial=0.0)), angle))
 
 
+def adapted(trust: float, move: Array, last: Array, most: float = TRUST) -> float:
+    """Return the bound of the next step: shorter while steps oppose each other, longer while they agree.
+
+    There is no merit function for a line search: a step against the last one shows that the bound is too large.
+    """
+    cosine = np.vdot(move, last) / (np.linalg.norm(move) * np.linalg.norm(last) + 1e-300)
+    trust *= 0.5 if cosine < -0.2 else 1.5 if cosine > 0.2 else 1.0
+    return min(max(trust, LEAST_TRUST), most)
+
+
 def positive(B: Array) -> Array:
     """Return B with each eigenvalue λ of its symmetric part replaced by max(|λ|, EIGEN_FLOOR)."""
     symmetric = (B + B.T) / 2
