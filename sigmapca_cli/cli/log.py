@@ -17,7 +17,7 @@ def log(
         ...,
         "--to",
         metavar="TRACKER PLACE",
-        help="tensorboard FOLDER, mlflow FOLDER-or-URI, or wandb PROJECT.",
+        help="tensorboard FOLDER, mlflow FILE.db, FOLDER or URI, or wandb PROJECT.",
     ),
 ) -> None:
     """Log every run, and say where. A run that was logged there before is gone on with, not doubled."""

@@ -1,37 +1,72 @@
-"""MLflow: an entry in the store that $MLFLOW_TRACKING_URI names, else in `mlruns` of the outputs folder."""
+"""MLflow: an entry in the store that $MLFLOW_TRACKING_URI names, else in the database `outputs/mlflow.db`."""
 
 import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-os.environ.setdefault(
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1"
-)  # a server that is away must not hold the training up
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a folder of files needs no database
-
+from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
+from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.tracking.protocols import Rows, Tracked
 
 EXPERIMENT = "sigmapca"  # else $MLFLOW_EXPERIMENT_NAME
 KEY = "sigmapca.run"
 STATUS = {"finished": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
 LARGEST = 500  # metrics, or signs of a parameter, in one request
+DATABASE, FILES = "mlflow.db", "mlruns"
+SQLITE = "sqlite:///"
+LENT = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # a server that is away must not hold the training up
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_ALLOW_FILE_STORE": "true",  # of older versions
+}
+"""Variables that MLflow reads, where the user's environment has none of them."""
+log = logging.getLogger("sigmapca")
+
+
+class Guest(contextlib.ContextDecorator):
+    """Calls of MLflow, with `LENT` and without its log. Behind the last of them the process is as it was before."""
+
+    lock = threading.Lock()
+    inside = 0
+    lent: tuple[str, ...] = ()
+    level = logging.NOTSET
+
+    def __enter__(self) -> None:
+        with Guest.lock:
+            if Guest.inside == 0:
+                Guest.lent = tuple(name for name in LENT if name not in os.environ)
+                os.environ.update({name: LENT[name] for name in Guest.lent})
+                Guest.level = logging.getLogger("mlflow").level
+                logging.getLogger("mlflow").setLevel(logging.CRITICAL)
+            Guest.inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with Guest.lock:
+            Guest.inside -= 1
+            if Guest.inside == 0:
+                for name in Guest.lent:
+                    os.environ.pop(name, None)
+                logging.getLogger("mlflow").setLevel(Guest.level)
 
 
 class MLflow:
     """Logs metrics, parameters, tags and the status of a run."""
 
+    @Guest()
     def __init__(self, run: Tracked) -> None:
-        logging.getLogger("mlflow").setLevel(logging.WARNING)
-        self.client = MlflowClient(tracking_uri=store(run))
-        experiment = self.experiment()
+        place = store(run)
+        with alone(place):
+            self.client = MlflowClient(tracking_uri=place)
+            experiment = self.experiment()
         self.id = self.earlier(run, experiment) or self.begin(run, experiment)
         self.logged = self.last_step()
 
@@ -40,8 +75,14 @@ class MLflow:
         if given := os.environ.get("MLFLOW_EXPERIMENT_ID"):
             return given
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
-        found = self.client.get_experiment_by_name(name)
-        return str(found.experiment_id if found else self.client.create_experiment(name))
+        if found := self.client.get_experiment_by_name(name):
+            return str(found.experiment_id)
+        try:
+            return str(self.client.create_experiment(name))
+        except MlflowException:
+            if found := self.client.get_experiment_by_name(name):  # another process has made it since
+                return str(found.experiment_id)
+            raise
 
     def earlier(self, run: Tracked, experiment: str) -> str:
         """Return the id under which the store knows this run, or ""; the entry is then marked as running again."""
@@ -94,6 +135,7 @@ class MLflow:
         metrics = self.client.get_run(self.id).data.metrics
         return {n: max(m.step for m in self.client.get_metric_history(self.id, n)) for n in metrics}
 
+    @Guest()
     def log(self, rows: Rows) -> None:
         """Append the values that the store does not have yet."""
         now = int(time.time() * 1000)
@@ -106,6 +148,7 @@ class MLflow:
         for part in parts(new, LARGEST):
             self.client.log_batch(self.id, metrics=part)
 
+    @Guest()
     def finish(self, status: str, results: Mapping[str, float]) -> None:
         """Log the results as metrics without steps, and say how the run ended."""
         self.log([(0, {f"evaluation/{name}": value for name, value in results.items()})])
@@ -113,9 +156,49 @@ class MLflow:
 
 
 def store(run: Tracked) -> str:
-    """Return where entries go: the place given or the environment's, as MLflow reads them, else `outputs/mlruns`."""
-    given = run.place or os.environ.get("MLFLOW_TRACKING_URI")
-    return given or (run.outputs / "mlruns").absolute().as_uri()
+    """Return where entries go: what the environment names, as MLflow reads it, or the place given, else the outputs.
+
+    In a folder it is the database `mlflow.db`; a folder in which an older version has kept files goes on with them.
+    """
+    if not run.place:
+        if given := os.environ.get("MLFLOW_TRACKING_URI"):
+            return given
+        return in_folder(run.outputs / FILES, run.outputs / DATABASE)
+    if "://" in run.place or run.place.startswith(("databricks", "file:")):
+        return run.place
+    place = Path(run.place).expanduser()
+    return SQLITE + str(place.absolute()) if place.suffix == ".db" else in_folder(place, place / DATABASE)
+
+
+def in_folder(files: Path, database: Path) -> str:
+    """Return the store of a folder: its database, unless only files of an older version are there."""
+    if database.exists() or not any(files.glob("[0-9]*/meta.yaml")):
+        return SQLITE + str(database.absolute())
+    log.warning(
+        "%s: a store of files, as older versions made it, goes on; `mlflow migrate-filestore` makes a database of it",
+        files,
+    )
+    return files.absolute().as_uri()
+
+
+@contextlib.contextmanager
+def alone(place: str) -> Iterator[None]:
+    """Keep other processes from making the tables of a database in a file at the same moment.
+
+    Raise InputError where packages for databases are not installed.
+    """
+    if not place.startswith(SQLITE):
+        yield
+        return
+    try:
+        import alembic  # noqa: F401
+        import sqlalchemy  # noqa: F401
+    except ImportError:
+        raise InputError("its store is a database: pip install sqlalchemy alembic") from None
+    path = Path(place.removeprefix(SQLITE).partition("?")[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), timeout=60):
+        yield
 
 
 def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

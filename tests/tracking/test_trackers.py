@@ -2,6 +2,10 @@
 
 import json
 import logging
+import os
+import sqlite3
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -93,8 +97,7 @@ def test_tensorboard_shows_the_curve_of_the_run_once(gone_on):
 def test_mlflow_has_one_entry_with_the_curve_of_the_run(gone_on):
     from mlflow import MlflowClient
 
-    store = gone_on.folder.parent.parent / "mlruns"
-    client = MlflowClient(tracking_uri=store.as_uri())
+    client = MlflowClient(tracking_uri=f"sqlite:///{gone_on.folder.parent.parent / 'mlflow.db'}")
     (entry,) = client.search_runs([client.get_experiment_by_name("sigmapca").experiment_id])
     assert entry.info.status == "FINISHED" and entry.info.run_id == read_ids(gone_on.folder)["mlflow"]
     history = client.get_metric_history(entry.info.run_id, "loss")
@@ -105,11 +108,6 @@ def test_mlflow_has_one_entry_with_the_curve_of_the_run(gone_on):
         entry.data.params["optimizer.schedule"] == "constant" and entry.data.params["model.name"] == "nlpca"
     )
     assert entry.data.tags["pilot"] == "true" and entry.data.tags["mlflow.note.content"] == "a first try"
-    # The files themselves: "time value step" a line.
-    (path,) = store.glob("*/*/metrics/loss")
-    assert [int(line.split()[2]) for line in path.read_text().splitlines()] == gone_on.metrics[
-        "step"
-    ].tolist()
 
 
 def records(path):
@@ -172,7 +170,7 @@ def test_stored_runs_are_logged_afterwards_and_not_twice(gone_on, tmp_path):
         copy(gone_on, "mlflow", str(tmp_path / "store"))
     found = scalars(tmp_path / "board" / gone_on.name)
     assert found["loss"][0] == gone_on.metrics["step"].tolist()
-    client = MlflowClient(tracking_uri=(tmp_path / "store").as_uri())
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'store' / 'mlflow.db'}")
     (entry,) = client.search_runs([client.get_experiment_by_name("sigmapca").experiment_id])
     history = client.get_metric_history(entry.info.run_id, "loss")
     assert [m.step for m in history] == gone_on.metrics["step"].tolist()
@@ -180,8 +178,6 @@ def test_stored_runs_are_logged_afterwards_and_not_twice(gone_on, tmp_path):
 
 
 def test_a_package_that_is_missing_is_one_line_of_warning(tmp_path, monkeypatch, caplog):
-    import sys
-
     monkeypatch.setitem(sys.modules, "wandb", None)
     monkeypatch.delitem(sys.modules, "sigmapca_cli.tracking.wandb", raising=False)
     with caplog.at_level(logging.WARNING, "sigmapca"):
@@ -197,12 +193,11 @@ def test_a_package_that_is_missing_is_one_line_of_warning(tmp_path, monkeypatch,
 def test_a_tracker_that_fails_on_the_way_is_left_out_and_the_others_go_on(tmp_path, caplog):
     pytest.importorskip("mlflow", reason="skipped: mlflow is not installed")
     pytest.importorskip("tensorboard", reason="skipped: tensorboard is not installed")
-    import shutil
-
     hub = Hub()
     hub.begin(["mlflow", "tensorboard"], Tracked("a run", tmp_path, "0" * 16, outputs=tmp_path))
     hub.log([(1, {"loss": 1.0, "mcc": float("nan")})])
-    shutil.rmtree(tmp_path / "mlruns")
+    with sqlite3.connect(tmp_path / "mlflow.db") as database:
+        database.execute("DROP TABLE metrics")
     with caplog.at_level(logging.WARNING, "sigmapca"):
         hub.log([(2, {"loss": 0.5})])
         hub.log([(3, {"loss": 0.25})])
@@ -246,8 +241,8 @@ def test_nothing_is_loaded_for_a_run_without_trackers(tmp_path):
 
 
 @pytest.fixture
-def mlflow_files(monkeypatch, tmp_path):
-    """MLflow's client on a store of files, and what an entry is made with."""
+def mlflow_here(monkeypatch, tmp_path):
+    """MLflow's client on the store of a folder, and what an entry is made with."""
     pytest.importorskip("mlflow", reason="skipped: mlflow is not installed")
     from sigmapca_cli.tracking import mlflow
 
@@ -256,8 +251,8 @@ def mlflow_files(monkeypatch, tmp_path):
     return mlflow, Tracked("a run", tmp_path, "0" * 16, outputs=tmp_path, tags=("good", "b" * 300))
 
 
-def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_files, monkeypatch):
-    mlflow, run = mlflow_files
+def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_here, monkeypatch):
+    mlflow, run = mlflow_here
     made = mlflow.MlflowClient(tracking_uri=mlflow.store(run)).create_experiment("mine")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", made)
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "other")
@@ -268,11 +263,62 @@ def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_files, monkeypat
         assert mlflow.store(run) == place
 
 
-def test_a_tag_that_mlflow_refuses_ends_the_entry_as_failed(mlflow_files):
-    mlflow, run = mlflow_files
+def test_a_tag_that_mlflow_refuses_ends_the_entry_as_failed(mlflow_here):
+    mlflow, run = mlflow_here
     with pytest.raises((mlflow.MlflowException, OSError)):
         mlflow.MLflow(run)  # the second tag is too long for a name
     client = mlflow.MlflowClient(tracking_uri=mlflow.store(run))
     (entry,) = client.search_runs([client.get_experiment_by_name("sigmapca").experiment_id])
     assert entry.info.status == "FAILED" and entry.data.tags["good"] == "true"
     assert entry.data.tags["sigmapca.run"] == run.key
+
+
+TRACK = """
+import logging, os, sys
+
+import mlflow
+before, level = dict(os.environ), logging.getLogger("mlflow").level
+from pathlib import Path
+from sigmapca_cli.tracking.hub import Hub
+from sigmapca_cli.tracking.protocols import Tracked
+hub, folder = Hub(), Path(sys.argv[1])
+(folder / sys.argv[2]).mkdir()
+sys.stdin.readline()
+hub.begin(["mlflow"], Tracked(sys.argv[2], folder / sys.argv[2], sys.argv[2] * 16, outputs=folder))
+for step in range(20):
+    hub.log([(step, {"loss": 1.0 / (step + 1)})])
+assert list(hub.open) == ["mlflow"]
+hub.finish("finished", {"mcc": 1.0})
+assert dict(os.environ) == before and logging.getLogger("mlflow").level == level
+"""
+
+
+@pytest.mark.full
+def test_runs_that_start_at_once_make_one_database_and_leave_their_process_as_it_was(mlflow_here, tmp_path):
+    from mlflow import MlflowClient
+
+    run = [sys.executable, "-c", TRACK, str(tmp_path)]
+    parts = [subprocess.Popen([*run, name], stdin=-1, stderr=-1, text=True) for name in "abc"]
+    for part in parts:
+        part.stdin.write("\n")
+        part.stdin.flush()
+    said = [part.communicate() for part in parts]
+    assert [part.returncode for part in parts] == [0, 0, 0], said
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    (experiment,) = [e for e in client.search_experiments() if e.name == "sigmapca"]
+    found = client.search_runs([experiment.experiment_id])
+    assert sorted(entry.info.run_name for entry in found) == ["a", "b", "c"]
+    assert {entry.info.status for entry in found} == {"FINISHED"}
+    assert all(len(client.get_metric_history(entry.info.run_id, "loss")) == 20 for entry in found)
+
+
+def test_a_store_of_files_goes_on_and_is_said(mlflow_here, tmp_path, caplog, monkeypatch):
+    mlflow, _ = mlflow_here
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    earlier = mlflow.MlflowClient(tracking_uri=(tmp_path / "mlruns").as_uri())
+    experiment = earlier.create_experiment("sigmapca")
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
+    tracker = mlflow.MLflow(Tracked("a run", tmp_path, "2" * 16, outputs=tmp_path))
+    assert earlier.get_run(tracker.id).info.experiment_id == experiment
+    assert not (tmp_path / "mlflow.db").exists() and "MLFLOW_ALLOW_FILE_STORE" not in os.environ
+    assert len(caplog.messages) == 1 and "migrate-filestore" in caplog.text
