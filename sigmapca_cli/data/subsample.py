@@ -25,3 +25,14 @@ def one_per_stretch(n: int, count: int, seed: int = 0) -> Index:
     """
     jitter = np.random.default_rng(seed).random(count)
     return ((np.arange(count) + jitter) * (n / count)).astype(np.int64)
+
+
+def by_weight(weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Return sorted rows in proportion to their weights (n,), of mean 1: as many as are worth (Σw)²/Σw², or `most`.
+
+    They are drawn at equal steps of the sum of the weights. Of equal weights each row is taken once.
+    """
+    w = np.ravel(weights)
+    count = max(1, min(most, int(w.sum() ** 2 / np.square(w).sum() + 1e-6)))
+    steps = (np.arange(count) + 0.5) * (w.sum() / count)
+    return np.minimum(np.searchsorted(np.cumsum(w), steps), len(w) - 1)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.estimator.settings import settings_of
+from sigmapca_cli.estimator.weighted import checked_weights
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X = (Y * self._divisor()) @ self._decoder() + self.mean_
         return X.astype(Y.dtype if Y.dtype == np.float32 else np.float64)
 
-    def certificate(self, X: Any, level: float = 0.05) -> Certificate:
+    def certificate(self, X: Any, level: float = 0.05, sample_weight: Any = None) -> Certificate:
         """Return which components the data identify.
 
         Parameters
@@ -97,6 +98,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             The training rows.
         level : float
             Error rate at which an arbitrary pair may be called identified.
+        sample_weight : array-like of shape (n,), optional
+            How much each row counts, as in `fit`.
 
         Returns
         -------
@@ -106,39 +109,39 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Raises
         ------
         ValueError
-            As for `transform`.
+            As for `fit` and `transform`.
         """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False, accept_sparse=SPARSE, ensure_min_samples=2)
-        found = self._certificate(self._components(X), level)
-        return replace(found, cut=self._cut(X))
-
-    def _cut(self, X: Any) -> np.ndarray:
-        """Return which components have the variance of the first axis left out, (k,): k cuts their group."""
         from sigmapca_cli.estimator.fitting import Rows
         from sigmapca_cli.evaluation.certify import cut_by
 
-        rows = Rows.of(X)
-        return cut_by(rows.source, self._components(X) / rows.unit)
+        check_is_fitted(self)
+        X = validated(self, X, reset=False, accept_sparse=SPARSE, ensure_min_samples=2)
+        weights = None if sample_weight is None else checked_weights(X.shape[0], sample_weight)
+        if weights is not None:
+            X, weights = (X.tocsr() if issparse(X) else X)[weights > 0], weights[weights > 0]
+        rows, Y = Rows.of(X, weights), self._components(X)
+        found = self._certificate(Y, level, rows.weights)
+        return replace(found, cut=cut_by(rows.source, Y / rows.unit, rows.weights))
 
-    def _certificate(self, Y: np.ndarray, level: float) -> Certificate:
+    def _certificate(self, Y: np.ndarray, level: float, weights: np.ndarray | None) -> Certificate:
         settings = settings_of(self)
         if settings.solver == "independence" and self.tau_ is not None:
             from sigmapca_cli.evaluation.independence import certify_independence
             from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 
-            spectra = (
-                spectra_of(Y) if self.ordered_ and Y.shape[1] > 1 and are_long_enough((), len(Y)) else None
-            )
+            in_time = self.ordered_ and weights is None and Y.shape[1] > 1
+            spectra = spectra_of(Y) if in_time and are_long_enough((), len(Y)) else None
             ordered = None if settings.ordered is None else self.ordered_
-            return certify_independence(Y, self.tau_, level, ordered=ordered, spectra=spectra)
+            return certify_independence(
+                Y, self.tau_, level, ordered=ordered, spectra=spectra, weights=weights
+            )
         if settings.solver == "moments":
             from sigmapca_cli.evaluation.fourth import certify_fourth
 
-            return certify_fourth(Y, settings.lam, level)
+            return certify_fourth(Y, settings.lam, level, weights)
         from sigmapca_cli.evaluation.identifiability import certify
 
-        return certify(Y, settings.nonlinearity, settings.derivative, self.a_, level)
+        return certify(Y, settings.nonlinearity, settings.derivative, self.a_, level, weights=weights)
 
     def _components(self, X: Any) -> np.ndarray:
         """Return (X − mean)·W in float64; sparse rows are not filled."""

@@ -56,8 +56,10 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
         return replace(certificate_of(run, model, Y, level, order, pieces_of(source, numbers)), cut=cut)
 
 
-def cut_by(source: Any, Y: Array) -> Array:
+def cut_by(source: Any, Y: Array, weights: Array | None = None) -> Array:
     """Return which components of Y (n, k) have the variance of the first axis left out, within 3 standard errors.
+
+    weights (n,): of the rows, of mean 1.
 
     Directions of equal variance span a subspace. If k cuts through it, chance decides which part of it is found.
     """
@@ -65,11 +67,12 @@ def cut_by(source: Any, Y: Array) -> Array:
     values = source.leading_axes(k).values if hasattr(source, "leading_axes") else np.zeros(0)
     if len(values) <= k or values[k] <= 1e-12 * values[0]:
         return np.zeros(k, bool)
-    centred = Y - Y.mean(0)
-    variance = np.maximum(np.square(centred).mean(0), np.finfo(float).tiny)
-    kurtosis = np.square(np.square(centred)).mean(0) / variance**2 - 1
+    square = np.square(Y - np.average(Y, axis=0, weights=weights))
+    variance = np.maximum(np.average(square, axis=0, weights=weights), np.finfo(float).tiny)
+    kurtosis = np.average(np.square(square), axis=0, weights=weights) / variance**2 - 1
+    n = len(Y) if weights is None else len(Y) ** 2 / np.square(weights).sum()
     # The axis left out is assumed to have the kurtosis of the component.
-    error = np.sqrt(2 * np.maximum(kurtosis, 0) / len(Y))
+    error = np.sqrt(2 * np.maximum(kurtosis, 0) / n)
     cut: Array = np.asarray(np.log(variance / values[k]) <= 3 * error)
     return cut
 

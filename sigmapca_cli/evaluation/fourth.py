@@ -5,30 +5,37 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, REPELLED, Certificate
 from sigmapca_cli.evaluation.identifiability import without_diagonal as off
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.maximum import COUPLED, views
 from sigmapca_cli.solvers.rows.parallel import threads
+from sigmapca_cli.solvers.rows.weights import held, times
+
+Array = np.ndarray
 
 
-def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificate:
+def certify_fourth(
+    Y: ArrayLike, lam: float, level: float = LEVEL, weights: Array | None = None
+) -> Certificate:
     """Return the certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
 
     curvature: −∂²F/∂θ_ij² divided by 4σ_i²σ_j², less its sampling bias; angle: from the whole Hessian up to k = 64.
     The other fields are as in `identifiability.certify` for axes fitted on these rows. Rows should be in their natural
-    order. Components must have variance.
+    order. Components must have variance. weights (n,): of the rows, of mean 1.
     """
     rows = np.asarray(Y, dtype=np.float64)
-    rows = rows - rows.mean(0)
+    rows = rows - np.average(rows, axis=0, weights=weights)
     k = rows.shape[1]
-    size = np.sqrt(np.mean(rows**2))
+    size = np.sqrt(np.mean(times(rows**2, None if weights is None else weights[:, None])))
+    weighted = held(rows / size, weights)
     with threads(None):
-        view = views(rows / size, COUPLED)[-1]
+        view = views(weighted, COUPLED, k)[-1]
         point = view.at(np.eye(k))
         equations = ascent.system(view, point, lam)
-    groups = influence.group_moments(rows / size, point)
+    groups = influence.group_moments(weighted, point)
     curvature, error = influence.pair_curvature(groups, point, lam)
     shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
     threshold = influence.threshold(k, len(groups.weight), level)
@@ -58,5 +65,5 @@ def certify_fourth(Y: ArrayLike, lam: float, level: float = LEVEL) -> Certificat
         threshold=threshold,
         level=level,
         lam=lam,
-        gaussian=gaussian_by_negentropy(rows),
+        gaussian=gaussian_by_negentropy(rows if weights is None else rows[by_weight(weights, len(rows))]),
     )

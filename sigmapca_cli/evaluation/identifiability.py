@@ -153,6 +153,7 @@ def certify(
     fitted: bool = True,
     block: int = 8192,
     c: float | None = None,
+    weights: Array | None = None,
 ) -> Certificate:
     """Return the certificate of components: which pairs the data identify, and how well.
 
@@ -176,6 +177,8 @@ def certify(
         Rows at a time.
     c : float, optional
         Scale of an asymmetric tanh.
+    weights : ndarray of shape (n,), optional
+        Of the rows of an array, ≥ 0 with mean 1.
 
     Returns
     -------
@@ -197,7 +200,7 @@ def certify(
     from sigmapca_cli.solvers.newton.scores import lookup
 
     score = lookup(nonlinearity, derivative, c)
-    blocks = Blocks(Y, block)
+    blocks = Blocks(Y, block, None if weights is None else weights[:, None])
     n, mean, sigma = blocks.location()
     a = np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), sigma.shape))
     moments = accumulate(blocks, n, mean, sigma, score, a)

@@ -31,6 +31,7 @@ def certify_independence(
     ordered: bool | None = None,
     spectra: Array | None = None,
     pieces: Sequence[int] = (),
+    weights: Array | None = None,
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) under C_τ = Σ log σ − τΣJ(z).
 
@@ -39,13 +40,13 @@ def certify_independence(
     so that the threshold is 1. curvature: ∂²C/∂θ_ij² of the sample. ordered: whether neighbours depend on each other,
     found unless given; errors come from stretches of rows then. spectra (bands, k, k): of the components of rows in
     time; they tell a pair apart as shapes do. pieces: first rows of the stretches that spectra come from.
-    Components must have variance.
+    weights (n,): of the rows, which have no order then. Components must have variance.
     """
     values = np.asarray(Y, dtype=np.float64)
     k = values.shape[1]
     with threads(None):
-        ordered = order_of(values).ordered if ordered is None else ordered
-        rows, axes = Rows.of(values), np.eye(k)
+        ordered = weights is None and (order_of(values).ordered if ordered is None else ordered)
+        rows, axes = Rows.of(values, weights), np.eye(k)
         found = errors(rows, axes, tau, ordered=ordered, spectra=spectra, pieces=pieces)
         spread_bound, shape_bound = bounds_of(k, found.groups)
         above = np.triu(
@@ -60,7 +61,8 @@ def certify_independence(
         shape = np.maximum(shape, np.sqrt(found.apart / apart_bound(k, len(spectra))))
     score = np.maximum(by_variance, shape)
     verdict = np.where(found.identified, IDENTIFIED, ARBITRARY)
-    fourth = np.mean(np.square(np.square(values - values.mean(0))), axis=0)
+    square = np.square(values - np.average(values, axis=0, weights=weights))
+    second, fourth = (np.average(power, axis=0, weights=weights) for power in (square, np.square(square)))
     return Certificate(
         curvature=off(above + above.T),
         error=off(np.full((k, k), np.nan)),
@@ -71,8 +73,8 @@ def certify_independence(
         angle=off(np.where(found.identified, found.angle, np.inf)),
         verdict=verdict,
         weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
-        kurtosis=fourth / np.square(values.var(0)) - 3,
-        sigma=values.std(0),
+        kurtosis=fourth / np.square(second) - 3,
+        sigma=np.sqrt(second),
         n=rows.n,
         threshold=1.0,
         level=level,

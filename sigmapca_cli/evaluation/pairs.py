@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.solvers.rows.weights import times
 
 GROUPS = 64
 """Number of groups of consecutive rows. Their spread gives standard errors that hold for rows that depend on their
@@ -32,10 +34,13 @@ KEPT = 25_000
 
 
 class Blocks:
-    """Float64 blocks of an array or of a re-iterable; may be iterated several times."""
+    """Float64 blocks of an array or of a re-iterable; may be iterated several times.
 
-    def __init__(self, Y: Any, size: int) -> None:
-        self.Y, self.size = Y, size
+    weights (n, 1): of the rows of an array, of mean 1; None if all are 1.
+    """
+
+    def __init__(self, Y: Any, size: int, weights: Array | None = None) -> None:
+        self.Y, self.size, self.weights = Y, size, weights
 
     def __iter__(self) -> Iterator[Array]:
         if isinstance(self.Y, np.ndarray):
@@ -45,13 +50,18 @@ class Blocks:
             for rows in self.Y:
                 yield np.atleast_2d(np.asarray(rows, dtype=np.float64))
 
+    def weights_of(self, start: int, y: Array) -> Array | None:
+        """Return the weights (m, 1) of a block y (m, k) that begins at row `start`; None if all are 1."""
+        return None if self.weights is None else self.weights[start : start + len(y)]
+
     def location(self) -> tuple[int, Array, Array]:
         """Return n, mean (k,) and biased standard deviation (k,), from one pass."""
         n, first, second, centre = 0, 0.0, 0.0, None
         for y in self:
             centre = y.mean(axis=0) if centre is None else centre
-            d = y - centre
-            n, first, second = n + len(y), first + d.sum(axis=0), second + (d * d).sum(axis=0)
+            d, w = y - centre, self.weights_of(n, y)
+            first, second = first + times(d, w).sum(axis=0), second + times(d * d, w).sum(axis=0)
+            n += len(y)
         if centre is None:
             raise ValueError("no rows")
         shift = first / n
@@ -65,7 +75,7 @@ class PairMoments:
     By group, z, z2 (groups, k): means of z and z²; A, D, G, C (groups, k, k): means of z_iφ_j, z_i²φ′_j, z_iz_jφ′_j,
     z_iz_j; weight (groups,): fraction of the rows. Over all rows, phi (k,): E φ; zd, z2d2, z2zd2 (k, k): E z_iφ′_j,
     E z_i²φ″_j, E z_i²z_jφ″_j, the derivatives of the moments with respect to location and scale of z; fourth (k,):
-    E z⁴. rows (≤ KEPT, k): z of rows with a constant stride.
+    E z⁴. rows (≤ KEPT, k): z of rows with a constant stride, or drawn by their weights.
     """
 
     n: int
@@ -94,26 +104,32 @@ def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a:
     groups = int(np.clip(n // 4, 2, GROUPS))
     edges = np.floor(np.arange(groups + 1) * (n / groups)).astype(int)
     # One product per group, (z, z²)ᵀ(φ, φ′, zφ′, z, 1), holds all of its moments.
-    products = np.zeros((groups, 2 * k, 4 * k + 1))
+    products, mass = np.zeros((groups, 2 * k, 4 * k + 1)), np.diff(edges).astype(np.float64)
     overall: dict[str, Any] = {}
-    kept, stride, start = [], max(-(-n // KEPT), 1), 0
+    kept, start = [], 0
+    sample = (
+        np.arange(0, n, max(-(-n // KEPT), 1)) if blocks.weights is None else by_weight(blocks.weights, KEPT)
+    )
+    if blocks.weights is not None:
+        mass = np.add.reduceat(blocks.weights[:, 0], edges[:-1])
     for y in blocks:
         z = (y - mean) / np.where(sigma > 0, sigma, 1.0)
         phi, dphi, d2phi = _scores(z, score, a)
-        z2 = z * z
+        z2, w = z * z, blocks.weights_of(start, z)
         left, right = np.hstack([z, z2]), np.hstack([phi, dphi, z * dphi, z, np.ones((len(z), 1))])
         for group, part in _groups(edges, start, len(z)):
-            products[group] += left[part].T @ right[part]
+            products[group] += left[part].T @ times(right[part], None if w is None else w[part])
+        phi, dphi, d2phi = times(phi, w), times(dphi, w), times(d2phi, w)
         sums = {"phi": phi.sum(0), "zd": z.T @ dphi, "z2d2": z2.T @ d2phi, "z2zd2": z2.T @ (z * d2phi)}
-        sums["fourth"] = (z2 * z2).sum(0)
+        sums["fourth"] = times(z2 * z2, w).sum(0)
         overall = {name: overall.get(name, 0.0) + value for name, value in sums.items()}
-        kept.append(z[(-start) % stride :: stride])
+        kept.append(z[sample[slice(*np.searchsorted(sample, (start, start + len(z))))] - start])
         start += len(z)
-    products /= np.diff(edges)[:, None, None]
+    products /= np.where(mass > 0, mass, 1.0)[:, None, None]
     first, second = products[:, :k], products[:, k:]
     return PairMoments(
         n=n,
-        weight=np.diff(edges) / n,
+        weight=mass / n,
         z=first[:, :, 4 * k],
         z2=second[:, :, 4 * k],
         A=first[:, :, :k],

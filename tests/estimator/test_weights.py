@@ -141,3 +141,39 @@ def test_parts_with_weights_are_the_whole_with_weights(settings):
     mixed = SigmaPCA(4, **settings).partial_fit(X[:900]).partial_fit(X[900:], sample_weight=2)
     twice = SigmaPCA(4, **settings).fit(X, sample_weight=np.r_[np.ones(900), np.full(len(X) - 900, 2)])
     np.testing.assert_allclose(mixed.components_, twice.components_, atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [*EXACT, SGD], ids=str)
+def test_a_certificate_takes_the_weights_of_the_fit(settings):
+    model = SigmaPCA(4, **{**settings, "max_iter": 3} if settings is SGD else settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, sample_weight=COUNTS)
+    found = model.certificate(X, sample_weight=COUNTS)
+    other = model.certificate(sparse.csr_matrix(X), sample_weight=COUNTS * 3e-8)  # only ratios count
+    left = model.certificate(
+        X[COUNTS > 0], sample_weight=COUNTS[COUNTS > 0]
+    )  # rows without weight are not there
+    for name in ("curvature", "error", "score", "kurtosis", "sigma"):
+        for same in (other, left):
+            np.testing.assert_allclose(
+                getattr(same, name), getattr(found, name), rtol=1e-5, atol=1e-9, err_msg=name
+            )
+    repeated = model.certificate(np.repeat(X, COUNTS, axis=0))
+    # solver=moments takes the sampling error from its curvatures, which is larger than that of repeated rows
+    np.testing.assert_allclose(found.curvature, repeated.curvature, rtol=5e-3 if "lam" in settings else 1e-6)
+    np.testing.assert_allclose(found.kurtosis, repeated.kurtosis, rtol=1e-9)
+    np.testing.assert_allclose(found.sigma, repeated.sigma, rtol=1e-9)
+    assert found.n == np.count_nonzero(COUNTS) and (found.verdict == left.verdict).all()
+    with pytest.raises(ValueError):
+        model.certificate(X, sample_weight=-COUNTS)
+
+
+@pytest.mark.parametrize("settings", EXACT[1:], ids=str)
+def test_a_certificate_of_few_heavy_rows_is_less_sure(settings):
+    model = SigmaPCA(4, **settings).fit(X)
+    plain, equal = model.certificate(X), model.certificate(X, sample_weight=np.full(len(X), 0.3))
+    np.testing.assert_allclose(equal.score, plain.score, rtol=1e-9)
+    heavy = model.certificate(X, sample_weight=np.where(np.arange(len(X)) % 20, 1e-3, 1.0))
+    upper = np.triu_indices(4, 1)
+    assert np.median(heavy.error[upper] / plain.error[upper]) > 2
