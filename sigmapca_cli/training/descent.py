@@ -34,6 +34,10 @@ JACOBIAN_KEPT, MODES_KEPT = 0.3, 0.6
 again."""
 CORRECTED = 12
 """Number of steps that one Jacobian is corrected for."""
+ROUNDED = 1e-3
+"""Least length of a difference of the field in float32, in units of the ways."""
+LOOSE = 0.05
+"""Fraction of the field that a step may leave on the way; at rest the equations are solved to `coupled.ACCURACY`."""
 
 
 @dataclass
@@ -42,7 +46,8 @@ class Descent:
 
     local: the field with the filters as they are now; rows (n, m): projected rows that it is averaged over; some: those
     for the Jacobian; near (G, b, m): those for the curvatures of the ways; rigid: whether a constraint keeps the
-    filters orthonormal; evaluated: number of rows at which the field was computed.
+    filters orthonormal; evaluated: number of rows at which the field was computed; last: whether no other rows follow,
+    so that the point of rest must be stable; fine: whether the equations are solved to `coupled.ACCURACY`.
     """
 
     local: LocalField
@@ -58,10 +63,12 @@ class Descent:
     trust: float = TRUST
     turned: float = 0.0
     corrected: int = 0
+    last: bool = True
+    fine: bool = False
 
-    def use(self, rows: Array, some: Array) -> None:
-        """Average the field over `rows` from now on, and its Jacobian over `some`."""
-        self.rows, self.some, self.J = rows, some, None
+    def use(self, rows: Array, some: Array, last: bool) -> None:
+        """Average the field over `rows` from now on, and its Jacobian over `some`; `last`: no other rows follow."""
+        self.rows, self.some, self.last, self.J, self.fine = rows, some, last, None, False
 
     def advance(self, tol: float) -> bool:
         """Make one step; return False, and make none, at rest at a stable point or where the field is not finite."""
@@ -75,7 +82,7 @@ class Descent:
             if not self.used.any():
                 return False
             exact = self._system(modes).jacobian()
-            self.J = exact.kept(along[self.used])
+            self.J = (exact if self.fine else replace(exact, accuracy=LOOSE)).kept(along[self.used])
             self.evaluated += len(self.some) * PRODUCTS // 2
             self.corrected = 0
         elif self.step is not None:
@@ -88,8 +95,11 @@ class Descent:
         theta, guarded = self.J.newton_and_guarded(S)
         longest = longest_of(system.moved(theta))
         if longest <= ENOUGH * tol:
-            if exact is None:  # only a Jacobian that was measured here may say that the point is stable
-                self.J = None
+            if not self.last:
+                return False
+            if exact is None or not self.fine:
+                # Only a Jacobian that was measured here may say that the point is stable.
+                self.J, self.fine = None, True
                 return self.advance(tol)
             leaves = exact.unstable(UNSTABLE)
             if leaves is None:
@@ -129,12 +139,12 @@ class Descent:
 
     def _system(self, modes: Modes) -> Coupled:
         return Coupled(
-            partial(self.local.mean, z=self.some),
+            partial(self.local.mean, z=self.some, dtype="float32"),
             self.local.start,
             modes,
             self.used,
             FLAT,
-            difference_of(self.local.field.cost),
+            max(ROUNDED, difference_of(self.local.field.cost)),
         )
 
     def _mean(self, rows: Array) -> Array:

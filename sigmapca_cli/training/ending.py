@@ -91,7 +91,8 @@ def descended(local: LocalField, rows: Array, near: Array, rigid: bool, tol: flo
     for count, share, enough in ((STEPPED, SHARE, COARSE * tol), (len(rows), 1.0, tol)):
         if count > len(rows):
             continue
-        descent.use(spread_out(rows, count), spread_out(rows, int(share * JOINT / (PRODUCTS * each))))
+        some = spread_out(rows, int(share * JOINT / (PRODUCTS * each)))
+        descent.use(spread_out(rows, count), some, count == len(rows))
         while step < MOST:
             spent = step >= FEWEST and descent.evaluated * each > WORK
             if spent or not descent.advance(enough):
