@@ -135,13 +135,18 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return certify_independence(
                 Y, self.tau_, level, ordered=ordered, spectra=spectra, weights=weights
             )
+        from sigmapca_cli.data.row_order import order_of
+
+        ordered = order_of(Y).ordered
         if settings.solver == "moments":
             from sigmapca_cli.evaluation.fourth import certify_fourth
 
-            return certify_fourth(Y, settings.lam, level, weights)
+            return certify_fourth(Y, settings.lam, level, weights, ordered)
         from sigmapca_cli.evaluation.identifiability import certify
 
-        return certify(Y, settings.nonlinearity, settings.derivative, self.a_, level, weights=weights)
+        return certify(
+            Y, settings.nonlinearity, settings.derivative, self.a_, level, weights=weights, ordered=ordered
+        )
 
     def _components(self, X: Any) -> np.ndarray:
         """Return (X − mean)·W in float64; sparse rows are not filled."""

@@ -85,11 +85,11 @@ def certificate_of(
     order: whether the rows have one. pieces: rows at which a new stretch of time begins.
     """
     if is_linear(model):
-        return certify_variances(Y, level)
+        return certify_variances(Y, level, ordered=order.ordered)
     if way_stored(run.config) is Way.MOMENTS:
         from sigmapca_cli.evaluation.fourth import certify_fourth
 
-        return certify_fourth(Y, float(run.evaluation["lam"]), level)
+        return certify_fourth(Y, float(run.evaluation["lam"]), level, ordered=order.ordered)
     if way_stored(run.config) is Way.INDEPENDENCE:
         from sigmapca_cli.evaluation.independence import certify_independence
         from sigmapca_cli.solvers.independence.spectra import spectra_of
@@ -105,7 +105,7 @@ def certificate_of(
     setting = run.config.get("nonlinearity", {})
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None
-    return certify(Y, kind, derivative, scale_of(run, setting, Y), level, c=c)
+    return certify(Y, kind, derivative, scale_of(run, setting, Y), level, c=c, ordered=order.ordered)
 
 
 def is_linear(model: Any) -> bool:
@@ -163,16 +163,18 @@ def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
     return np.asarray(a, np.float64) * np.asarray(trained, np.float64) / np.maximum(Y.std(0), 1e-300)
 
 
-def certify_variances(Y: Array, level: float = LEVEL) -> Certificate:
+def certify_variances(Y: Array, level: float = LEVEL, ordered: bool = False) -> Certificate:
     """Return the certificate of the components Y (n, k) of linear PCA: a pair is identified if its variances differ.
 
     The curvature of the Rayleigh quotient is (σ_j/σ_i − σ_i/σ_j)². The angle of an axis to its limit is
     ρ_ij·σ_iσ_j/|σ_i² − σ_j²|; its error follows from that of the correlation ρ_ij.
+    ordered: whether the rows depend on their neighbours.
     """
     blocks = Blocks(Y, 8192)
     n, mean, sigma = blocks.location()
     k = len(sigma)
     moments = accumulate(blocks, n, mean, sigma, lambda z, a: (z, np.ones_like(z)), np.ones(k))
+    moments = moments.in_time() if ordered else moments
     groups = len(moments.weight)
     s = (moments.z2 - 1) / 2
     ratio = np.log(np.where(sigma > 0, sigma, 1.0))

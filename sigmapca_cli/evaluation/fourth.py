@@ -18,13 +18,14 @@ Array = np.ndarray
 
 
 def certify_fourth(
-    Y: ArrayLike, lam: float, level: float = LEVEL, weights: Array | None = None
+    Y: ArrayLike, lam: float, level: float = LEVEL, weights: Array | None = None, ordered: bool = False
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
 
     curvature: −∂²F/∂θ_ij² divided by 4σ_i²σ_j², less its sampling bias; angle: from the whole Hessian up to k = 64.
     The other fields are as in `identifiability.certify` for axes fitted on these rows. Rows should be in their natural
-    order. Components must have variance. weights (n,): of the rows, of mean 1.
+    order. Components must have variance. weights (n,): of the rows, of mean 1. ordered: whether rows depend on their
+    neighbours over long stretches.
     """
     rows = np.asarray(Y, dtype=np.float64)
     rows = rows - np.average(rows, axis=0, weights=weights)
@@ -36,6 +37,7 @@ def certify_fourth(
         point = view.at(np.eye(k))
         equations = ascent.system(view, point, lam)
     groups = influence.group_moments(weighted, point)
+    groups = groups.in_time() if ordered else groups
     curvature, error = influence.pair_curvature(groups, point, lam)
     shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
     threshold = influence.threshold(k, len(groups.weight), level)

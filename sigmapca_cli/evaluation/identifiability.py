@@ -154,6 +154,7 @@ def certify(
     block: int = 8192,
     c: float | None = None,
     weights: Array | None = None,
+    ordered: bool = False,
 ) -> Certificate:
     """Return the certificate of components: which pairs the data identify, and how well.
 
@@ -179,6 +180,9 @@ def certify(
         Scale of an asymmetric tanh.
     weights : ndarray of shape (n,), optional
         Of the rows of an array, ≥ 0 with mean 1.
+    ordered : bool
+        Whether rows depend on their neighbours over long stretches, as in time: then groups of rows are as wide as the
+        spread of the moments asks for.
 
     Returns
     -------
@@ -204,6 +208,7 @@ def certify(
     n, mean, sigma = blocks.location()
     a = np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), sigma.shape))
     moments = accumulate(blocks, n, mean, sigma, score, a)
+    moments = moments.in_time() if ordered else moments
     pairs = statistics(moments, sigma)
     threshold = threshold_of(level, len(sigma), len(pairs.weight) - 1, fitted)
     return _certificate(moments, pairs, sigma, score, a, threshold, level)

@@ -14,7 +14,7 @@ vary together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.solvers.rows.stretches import GROUPS, widened
 from sigmapca_cli.solvers.rows.weights import times
 
-GROUPS = 64
-"""Number of groups of consecutive rows. Their spread gives standard errors that hold for rows that depend on their
-neighbours, such as overlapping patches. With 64 groups a standard error is uncertain by 9 %."""
 STEP = 0.05
 """Half width of the central difference that gives φ″; it smooths the step of hard tanh in φ′."""
 KEPT = 25_000
@@ -96,6 +94,20 @@ class PairMoments:
     def over_all(self, grouped: Array) -> Array:
         """Return the mean over all rows of a moment that is held by group."""
         return np.tensordot(self.weight, grouped, axes=1)
+
+    def in_time(self) -> PairMoments:
+        """Return the moments of rows in time: of groups that are joined until they hardly depend on each other."""
+        names = ("z", "z2", "A", "D", "G", "C")
+        sums = [np.einsum("g,g...->g...", self.weight, getattr(self, name)) for name in names]
+        weight, *wide = widened((self.weight, *sums), self._influences)
+        means = {n: np.einsum("g,g...->g...", 1 / weight, v) for n, v in zip(names, wide, strict=True)}
+        return replace(self, weight=weight, **means)
+
+    @staticmethod
+    def _influences(sums: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return the sums of z², z_iφ_j and z_i²φ′_j of each group, less its share of the total."""
+        weight, _, z2, A, D, *_ = sums
+        return tuple(part - np.multiply.outer(weight, part.sum(0)) for part in (z2, A, D))
 
 
 def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a: Array) -> PairMoments:

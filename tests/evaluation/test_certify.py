@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mechanisms import every
+from scipy.signal import lfilter
 from source_kinds import planted, projected
 
 from sigmapca_cli.data.in_memory import MemorySource
@@ -147,6 +148,17 @@ def test_fitted_axes_of_one_variance_are_called_identified_in_5_percent_of_cases
         x = (x - x.mean(0)) @ np.linalg.eigh(np.cov(x.T))[1]
         false += (certify_variances(x).verdict[np.triu_indices(k, 1)] == IDENTIFIED).any()
     assert false <= 9  # 5 of 100, and two standard errors of such a count
+
+
+def test_rows_that_change_slowly_have_few_independent_stretches():
+    """Two axes of one variance: 64 stretches of a slow series are not independent, and their spread is too small."""
+    random = np.random.default_rng(0)
+    false = np.zeros(2)
+    for _ in range(40):
+        x = lfilter([1], [1, -0.98], random.standard_normal((5000, 3)), axis=0)[2000:]
+        x = (x - x.mean(0)) @ np.linalg.eigh(np.cov(x.T))[1]
+        false += [certify_variances(x, ordered=told).verdict[0, 1] == IDENTIFIED for told in (False, True)]
+    assert 3 * false[1] < false[0], false
 
 
 def test_distinct_variances_are_told_apart_each_from_each():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sigmapca_cli.solvers.fourth_moments import contrast
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.rows.stretches import GROUPS, widened
 from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, split, times
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.system.row_shards import added, gathered, place
@@ -18,9 +19,6 @@ Array = np.ndarray
 
 NAMED = 3
 """Largest number of components that `owners` names."""
-GROUPS = 64
-"""Number of groups of neighbouring rows. Their spread gives errors that hold for rows that depend on their
-neighbours."""
 FEW, SHARE = 50.0, 1e-3
 """A component is named if the rows that carry its fourth moment are fewer than FEW and fewer than SHARE of all rows, or
 if one row is half of the moment. (1.4 % of the rows of a Laplace variable carry it.)"""
@@ -52,6 +50,18 @@ class Groups:
         """(Σz⁴)²/Σz⁸, (k,): the number of rows that carry the fourth moment of each component; 1 if one row is all
         of it."""
         return np.asarray(self.fourth**2 / np.maximum(self.eighth, np.finfo(np.float64).tiny))
+
+    def in_time(self) -> Groups:
+        """Return the moments of rows in time: of groups that are joined until they hardly depend on each other."""
+        names = ("C", "Q", "B", "mean")
+        sums = [np.einsum("g,g...->g...", self.weight, getattr(self, name)) for name in names]
+
+        def watched(parts: tuple[Array, ...]) -> tuple[Array, ...]:
+            return tuple(part - np.multiply.outer(parts[0], part.sum(0)) for part in parts[1:4])
+
+        weight, *wide = widened((self.weight, *sums), watched)
+        means = {n: np.einsum("g,g...->g...", 1 / weight, v) for n, v in zip(names, wide, strict=True)}
+        return replace(self, weight=weight, **means)
 
     def error(self, influence: Array) -> Array:
         """Return the standard error of a statistic from the influence of each group on it, (groups, …)."""

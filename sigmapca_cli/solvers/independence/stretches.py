@@ -15,16 +15,11 @@ from sigmapca_cli.data.row_order import checked_pieces
 from sigmapca_cli.solvers.independence.contrast import Point
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.rows.stretches import GROUPS, variance, widened
 from sigmapca_cli.system.row_shards import gathered
 
 Array = np.ndarray
 
-GROUPS = 64
-"""Number of stretches to begin with."""
-FEWEST = 12
-"""Least number of stretches: fewer have no spread to speak of."""
-GROWS = 1.08
-"""Stretches are joined in pairs while their mean spread grows by more than this factor."""
 NULL_K = (2, 4, 8, 16, 32, 64)
 NULL_EXCESS = (4.5, 10.0, 14.0, 22.0, 35.0, 55.0)
 """Largest `apart` of k Gaussian components of one spectrum at the minimum of C₁: its quantile .975 is
@@ -78,32 +73,13 @@ def spread_of_stretches(
 
 def widest(slopes: Array, shapes: Array, coupled: bool) -> tuple[Array, Array, int]:
     """Return the spread of sums over stretches (m, …), joined in pairs until it grows no more, and their number."""
-    while len(slopes) >= 2 * FEWEST:
-        joined = [joined_in_pairs(part) for part in (slopes, shapes)]
-        now, then = (np.concatenate([variance(part) for part in both]) for both in ((slopes, shapes), joined))
-        if np.mean(then[now > 0] / now[now > 0]) < GROWS:
-            break
-        slopes, shapes = joined
+    slopes, shapes = widened((slopes, shapes), lambda sums: sums)
     more, m = len(slopes) / max(len(slopes) - 1, 1), len(slopes)
     moved = shapes - shapes.mean(0)
     if not coupled:
         return variance(slopes), moved.T @ moved * more, m
     turned = slopes - slopes.mean(0)
     return turned.T @ turned * more, moved.T @ moved * more, m
-
-
-def joined_in_pairs(sums: Array) -> Array:
-    """Return sums over stretches twice as wide; a last one alone joins the stretch before it."""
-    even = len(sums) // 2 * 2
-    out = sums[:even].reshape(even // 2, 2, -1).sum(1)
-    if even < len(sums):
-        out[-1] += sums[-1]
-    return np.asarray(out)
-
-
-def variance(sums: Array) -> Array:
-    """Return the variance of the total of independent sums (m, …)."""
-    return np.asarray(np.square(sums - sums.mean(0)).sum(0) * len(sums) / max(len(sums) - 1, 1))
 
 
 def apart(S: Array, n: int) -> Array:
