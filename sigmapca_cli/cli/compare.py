@@ -61,8 +61,7 @@ def print_comparison(found: Any) -> None:
     matrix = [[i, *(f"{v:.3f}" for v in row)] for i, row in zip(numbers, found.agreement, strict=True)]
     print(f"\nmatched |cos| (chance {found.chance:.2f})\n" + table(["", *numbers], matrix))
     if found.stability is not None:
-        good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
-        print(f"\n{good} of {all_} components reproducible (mean stability index {found.stability.mean:.3f})")
+        print("\n" + found.verdict)
 
 
 def pairwise(runs: list[Any]) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def stability(
     from sigmapca_cli.cli.opening import open_runs
     from sigmapca_cli.cli.outputs import claim, drawings
     from sigmapca_cli.cli.tables import print_json
-    from sigmapca_cli.evaluation.replicates import by_setting
+    from sigmapca_cli.evaluation.compare import by_setting
     from sigmapca_cli.system.errors import InputError
 
     groups = by_setting(open_runs(runs))
@@ -202,12 +201,12 @@ def folder_of(words: str, output: str, several: bool) -> Path:
 def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
     """What the runs of one setting have in common, as plain data."""
     from sigmapca_cli.cli.opening import short_run_name
-    from sigmapca_cli.evaluation.replicates import are_evidence, on_the_same_rows, start_of, weaknesses
+    from sigmapca_cli.evaluation.replicates import tested_by, weaknesses
     from sigmapca_cli.evaluation.stability import stability as clustered
 
     found = clustered([run.directions for run in runs])
-    same = on_the_same_rows(runs)
-    no_evidence = same and all(start_of(run.config) for run in runs)
+    tests = tested_by(runs)
+    no_evidence = tests == "nothing"
     rows = [
         {
             "cluster": c + 1,
@@ -227,7 +226,7 @@ def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
         "runs": [run.name for run in runs],
         "mean": found.mean,
         "chance": found.chance,
-        "tests": "nothing" if no_evidence else "the data" if are_evidence(runs) else "the optimiser",
+        "tests": tests,
         "notes": weaknesses(runs),
         "clusters": rows,
     }
@@ -242,6 +241,7 @@ def print_setting(setting: dict[str, Any]) -> None:
     import textwrap
 
     from sigmapca_cli.cli.tables import table
+    from sigmapca_cli.evaluation.replicates import in_words
 
     rows, count = setting["clusters"], len(setting["runs"])
     if setting["setting"]:
@@ -254,18 +254,7 @@ def print_setting(setting: dict[str, Any]) -> None:
     ]  # fmt: skip
     print(table(["cluster", "index", "in runs", "σ", "reproducible", "centre (run:component)"], cells))
     good, unsure = (sum(row[name] for row in rows) for name in ("reproducible", "undecided"))
-    where = (
-        f"{count} runs on the same rows"
-        if setting["tests"] != "the data"
-        else f"{count} runs on other rows each"
-    )
-    if setting["tests"] == "nothing":
-        print(f"\n{count} runs that cannot differ (mean stability index {setting['mean']:.3f})")
-    else:
-        print(
-            f"\n{good} of {len(rows)} components come back in {where} (mean stability index {setting['mean']:.3f}): "
-            f"this tests {setting['tests']}"
-        )
+    print("\n" + in_words(good, len(rows), count, setting["mean"], setting["tests"]))
     notes = list(setting["notes"])
     if unsure:
         notes.insert(

@@ -12,6 +12,7 @@ import numpy as np
 from sigmapca_cli.evaluation import chance
 from sigmapca_cli.evaluation.agreement import agreement_matrix
 from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.evaluation.replicates import in_words, tested_by
 from sigmapca_cli.evaluation.stability import Stability, stability
 from sigmapca_cli.settings.gone_keys import without_gone
 from sigmapca_cli.settings.identity import COMPARED_APART
@@ -28,7 +29,7 @@ class Comparison:
 
     names: those of the runs; settings and metrics: for each name a list of one value per run, only settings that
     differ; agreement (r, r) and its chance level, None if the runs have different features; stability, None for
-    fewer than three runs and for runs of different settings.
+    fewer than three runs and for runs of different settings; tests: what the agreement tests (`tested_by`).
     """
 
     names: list[str]
@@ -37,6 +38,22 @@ class Comparison:
     agreement: Array | None
     chance: float | None
     stability: Stability | None
+    tests: str
+
+    @property
+    def reproducible(self) -> np.ndarray:
+        """Which components come back in runs that may differ, (k,); none for runs that cannot, and no stability."""
+        if self.stability is None or self.tests == "nothing":
+            return np.zeros(0 if self.stability is None else len(self.stability.index), bool)
+        return self.stability.reproducible
+
+    @property
+    def verdict(self) -> str:
+        """How many components come back, and what this tests; "" without a stability."""
+        if self.stability is None:
+            return ""
+        good = self.reproducible
+        return in_words(int(good.sum()), len(good), len(self.names), self.stability.mean, self.tests)
 
     def plain(self) -> dict[str, Any]:
         """Return the comparison for JSON: nan as None, arrays as lists."""
@@ -48,7 +65,8 @@ class Comparison:
             result |= {"agreement": self.agreement.tolist(), "agreement_chance": self.chance}
         if self.stability is not None:
             found = self.stability
-            result["stability"] = {"index": found.index.tolist(), "reproducible": found.reproducible.tolist()}
+            result["tests"] = self.tests
+            result["stability"] = {"index": found.index.tolist(), "reproducible": self.reproducible.tolist()}
         return result
 
 
@@ -70,6 +88,7 @@ def compare(runs: Sequence[Any]) -> Comparison:
         agreement=agreement_matrix(filters) if alike else None,
         chance=_chance(filters) if alike else None,
         stability=stability(filters) if repeated else None,
+        tests=tested_by(runs),
     )
 
 
@@ -79,6 +98,22 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
     return {name: row for name, row in values.items() if len(set(row)) > 1}
+
+
+def by_setting(runs: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the runs (`StoredRun`) by their setting, such as "a=4 lr=0.01"; "" if all runs have the same."""
+    differences = {n: v for n, v in differing([run.config for run in runs]).items() if n not in REPEATED}
+    # Of keys that follow each other, such as a and nonlinearity.a, only the one of the shortest name is shown.
+    distinct = {
+        tuple(values): name for name, values in sorted(differences.items(), key=lambda item: -len(item[0]))
+    }
+    groups: dict[str, list[Any]] = {}
+    for i, run in enumerate(runs):
+        words = " ".join(
+            f"{name}={values[i]}" for values, name in sorted(distinct.items(), key=lambda item: item[1])
+        )
+        groups.setdefault(words, []).append(run)
+    return groups
 
 
 def _written(value: Any) -> str:

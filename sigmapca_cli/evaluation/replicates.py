@@ -1,30 +1,12 @@
-"""Groups of runs that repeat one setting, and the limits of what their agreement shows."""
+"""What the agreement of runs of one setting shows, and what it does not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sigmapca_cli.evaluation.compare import REPEATED, differing
-
 FEW = 5
 """Number of runs below which unidentified axes often agree by chance."""
-
-
-def by_setting(runs: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the runs (`StoredRun`) by their setting, such as "a=4 lr=0.01"; "" if all runs have the same."""
-    differences = {n: v for n, v in differing([run.config for run in runs]).items() if n not in REPEATED}
-    # Of keys that follow each other, such as a and nonlinearity.a, only the one of the shortest name is shown.
-    distinct = {
-        tuple(values): name for name, values in sorted(differences.items(), key=lambda item: -len(item[0]))
-    }
-    groups: dict[str, list[Any]] = {}
-    for i, run in enumerate(runs):
-        words = " ".join(
-            f"{name}={values[i]}" for values, name in sorted(distinct.items(), key=lambda item: item[1])
-        )
-        groups.setdefault(words, []).append(run)
-    return groups
 
 
 def weaknesses(runs: Sequence[Any]) -> list[str]:
@@ -60,9 +42,25 @@ def on_the_same_rows(runs: Sequence[Any]) -> bool:
     return len(runs) > 1 and len({rows_of(run) for run in runs}) == 1
 
 
-def are_evidence(runs: Sequence[Any]) -> bool:
-    """Return whether the agreement of these runs is evidence on their data: no two of them saw the same rows."""
-    return len({rows_of(run) for run in runs}) == len(runs)
+def tested_by(runs: Sequence[Any]) -> str:
+    """Return what the agreement of runs tests: "the data", "the optimiser", or "nothing" for runs that cannot differ.
+
+    It is the data if no two of them saw the same rows.
+    """
+    if on_the_same_rows(runs) and all(start_of(run.config) for run in runs):
+        return "nothing"
+    return "the data" if len({rows_of(run) for run in runs}) == len(runs) else "the optimiser"
+
+
+def in_words(good: int, components: int, runs: int, mean: float, tests: str) -> str:
+    """Return how many components come back in so many runs, of this mean stability index, and what this tests."""
+    if tests == "nothing":
+        return f"{runs} runs that cannot differ (mean stability index {mean:.3f})"
+    where = "on other rows each" if tests == "the data" else "on the same rows"
+    return (
+        f"{good} of {components} components come back in {runs} runs {where} (mean stability index {mean:.3f}): "
+        f"this tests {tests}"
+    )
 
 
 def start_of(config: Any) -> str:

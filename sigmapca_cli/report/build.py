@@ -182,16 +182,16 @@ def _agreement(report: Report) -> list[Any]:
     caption = f"Mean |cos| of matched filters; chance gives {found.chance:.2f}"
     blocks: list[Any] = [Table(caption, ["run", *numbers], rows, sortable=False)]
     if found.stability is not None:
-        good, all_ = int(found.stability.reproducible.sum()), len(found.stability.index)
-        words = f"{good} of {all_} components are found in every run (mean stability index {found.stability.mean:.3f})"
-        blocks.append(Verdicts([Verdict(words)]))
+        blocks.append(Verdicts([Verdict(found.verdict)]))
     return blocks
 
 
 def _comparable(report: Report, i: int) -> SimpleNamespace:
     """Return what `compare` needs of a run, with the filters that the report shows."""
     run = report.runs[i]
-    return SimpleNamespace(name=run.name, filters=report.filters[i], config={}, evaluation={})
+    return SimpleNamespace(
+        name=run.name, filters=report.filters[i], config=run.config, attrs=run.attrs, evaluation={}
+    )
 
 
 def _configuration(report: Report) -> list[Any]:

@@ -13,7 +13,9 @@ from sigmapca_cli.system.errors import InputError
 
 def run(name, seed, W, **evaluation):
     config = {"seed": seed, "model": {"name": "nlpca"}, "k": W.shape[1], "outputs": name}
-    return SimpleNamespace(name=name, filters=W, config=config, evaluation=evaluation, status="finished")
+    return SimpleNamespace(
+        attrs={}, name=name, filters=W, config=config, evaluation=evaluation, status="finished"
+    )
 
 
 def orthonormal(p, k, seed=0):
