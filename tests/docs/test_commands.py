@@ -51,6 +51,8 @@ def files_of_every_format(folder: Path) -> None:
     xarray = pytest.importorskip("xarray")
     maps = xarray.DataArray(x.reshape(60, 3, 4), dims=("time", "lat", "lon"), name="sst")
     maps.to_netcdf(folder / "sst.nc", engine="h5netcdf")
+    pytest.importorskip("zarr")
+    xarray.DataArray(x, dims=("row", "column"), name="x").to_zarr(folder / "x.zarr")
     mne = pytest.importorskip("mne")
     info = mne.create_info([f"E{i}" for i in range(12)], 250.0, "eeg")
     mne.io.RawArray(1e-5 * x.T, info, verbose="ERROR").save(folder / "a_raw.fif", verbose="ERROR")

@@ -8,8 +8,8 @@ from sigmapca_cli.data.images.cifar import LAYOUTS
 from sigmapca_cli.data.images.folder import SUFFIXES
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.matrix.concatenated import files_of, parts_of
-from sigmapca_cli.data.readers.array_files import is_zarr
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_zarr import is_zarr
 
 
 def options_for(path: str | Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -52,6 +52,8 @@ def guess_kind(path: Path) -> str:
 
 
 def _guess_folder(folder: Path) -> str:
+    if is_zarr(folder):
+        return "array"
     names = {p.name for p in folder.iterdir()}
     for dataset, layout in LAYOUTS.items():
         members = set(layout.names("all"))
@@ -63,7 +65,7 @@ def _guess_folder(folder: Path) -> str:
         return "signals"
     if any(p.suffix.lower() in SUFFIXES for p in folder.rglob("*")):
         return "images"
-    if parts_of(folder) != [folder] or is_zarr(folder):
+    if parts_of(folder) != [folder]:
         return "array"
     raise InputError(
         f"{folder} holds no data of a known kind (images, WAV, CIFAR, MNIST, tables): check the path"

@@ -16,6 +16,7 @@ from sigmapca_cli.data.on_disk.row_file import RowFile, collected
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_zarr import is_zarr
 
 PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")
 
@@ -40,6 +41,8 @@ def parts_of(folder: Path) -> list[Path]:
 
     They may lie in folders such as year=2020, by the values of a column.
     """
+    if is_zarr(folder):
+        return [folder]
     files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
     if not files:
         inside = (f for f in folder.rglob("*") if f.is_file() and not f.name.startswith((".", "_")))

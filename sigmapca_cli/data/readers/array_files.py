@@ -20,8 +20,10 @@ from sigmapca_cli.data.readers.sparse_files import from_archive
 from sigmapca_cli.data.readers.table import Table, chosen, refuse_words, without_counter
 from sigmapca_cli.data.readers.text import read_text
 from sigmapca_cli.data.readers.tiff import TIFF, read_tiff
+from sigmapca_cli.data.readers.zarr_stores import read_zarr
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged, need_memory
+from sigmapca_cli.system.untrusted_zarr import is_zarr
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 PICKLED = "holds Python objects (pickled), which are never loaded: save a plain numeric array"
@@ -189,16 +191,11 @@ def has_signature(file: BinaryIO) -> bool:
     return False
 
 
-def is_zarr(folder: Path) -> bool:
-    """Return whether a folder is a Zarr store, of version 2 or 3."""
-    return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
-
-
 def read_matrix(path: Path, cfg: DataConfig) -> Table:
     """Return the matrix in a file, not yet checked, with the columns that `cfg` selects and their names."""
     if path.is_dir():
         if is_zarr(path):
-            raise InputError(f"{path} is a Zarr store: save the array as .npy, .h5 or netCDF")
+            return select(read_zarr(path, cfg), cfg, path)
         raise InputError(f"{path} is a folder: data=array needs a file (for images: data=images)")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty: write it again")

@@ -15,6 +15,7 @@ from sigmapca_cli.data.readers.table import Table
 from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import need_memory
+from sigmapca_cli.system.untrusted_hdf5 import as_text
 
 
 class ManyDimensions(InputError):
@@ -61,6 +62,18 @@ def as_matrix(
     rows = labels[axes[0]] if len(axes) == 1 and axes[0] < len(labels) else None
     table.labels = None if rows is None else list(rows)
     return without_empty(table, where)
+
+
+def labels_of(values: NDArray[Any], width: int) -> list[str] | None:
+    """Return the values along a dimension as names; None if they only number it or do not have one for each place."""
+    if values.shape != (width,) or (values.dtype.kind in "iu" and np.array_equal(values, np.arange(width))):
+        return None
+    if values.dtype.kind in "iuf":
+        short = [f"{value:g}" for value in values.tolist()]
+        return short if len(set(short)) == width else [str(value) for value in values.tolist()]
+    if values.dtype.kind == "M":
+        return [str(value) for value in np.datetime_as_string(values, unit="auto").tolist()]
+    return [as_text(value) for value in values.tolist()] if values.dtype.kind in "SOUT" else None
 
 
 def without_empty(table: Table, where: object) -> Table:

@@ -16,7 +16,7 @@ from sigmapca_cli.data.readers.annotated import (
     samples_of,
     tenx_group,
 )
-from sigmapca_cli.data.readers.dimensions import as_matrix
+from sigmapca_cli.data.readers.dimensions import as_matrix, labels_of
 from sigmapca_cli.data.readers.packed import Decoded, Packing
 from sigmapca_cli.data.readers.sparse_files import from_group, is_group
 from sigmapca_cli.data.readers.table import Table, listed
@@ -152,7 +152,7 @@ def _names(data: Any, file: Any) -> list[str] | None:
     """Return the names of the columns: the dimension scale of the second axis, or the names that pandas stored."""
     beside = data.name.removesuffix("_values") + "_items"
     if data.name.endswith("_values") and beside in file:
-        return _labels(stored(file[beside])[...], data.shape[1])
+        return labels_of(stored(file[beside])[...], data.shape[1])
     return _scale(data, 1)
 
 
@@ -170,7 +170,7 @@ def _along(data: Any, axis: int) -> NDArray | None:
 def _scale(data: Any, axis: int) -> list[str] | None:
     """Return the values of the dimension scale of an axis as names; None if it has none."""
     values = _along(data, axis)
-    return None if values is None else _labels(values, data.shape[axis])
+    return None if values is None else labels_of(values, data.shape[axis])
 
 
 def _dimensions(
@@ -185,16 +185,6 @@ def _dimensions(
     along = [_along(data, i) for i in range(data.ndim)]
     numbers = [None if a is None or a.dtype.kind not in "biuf" else a.astype(np.float64) for a in along]
     return names, values, numbers
-
-
-def _labels(values: NDArray, width: int) -> list[str] | None:
-    """Return the values of a scale as names; None if they only number the columns or do not have one per column."""
-    if values.shape != (width,) or (values.dtype.kind in "iu" and np.array_equal(values, np.arange(width))):
-        return None
-    if values.dtype.kind in "iuf":
-        short = [f"{value:g}" for value in values.tolist()]
-        return short if len(set(short)) == width else [str(value) for value in values.tolist()]
-    return [as_text(value) for value in values.tolist()] if values.dtype.kind in "SO" else None
 
 
 def _side_by_side(file: Any, names: Sequence[str], path: Path) -> tuple[list[str], list[str]]:
