@@ -33,14 +33,14 @@ class Job:
     def __post_init__(self) -> None:
         seal(self.cfg)
 
-    @property
+    @functools.cached_property
     def yaml(self) -> str:
         """The configuration as it is stored."""
         from omegaconf import OmegaConf
 
         return OmegaConf.to_yaml(OmegaConf.create(without_interpolation(self.plain)), resolve=True)
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """Hash of everything that changes what the run computes."""
         from sigmapca_cli.storage.identity import config_hash
@@ -48,17 +48,19 @@ class Job:
         return config_hash(self.plain)
 
 
-def job_of(composed: Any, hydra: Any = None) -> Job:
+def job_of(composed: Any, hydra: Any = None, typing: Typing | None = None) -> Job:
     """Return the job of a composed configuration; ranges are checked here, by the dataclasses.
 
-    hydra: Hydra's own part of it, where that is not the key `hydra` of `composed`: in a job of a sweep.
+    hydra: Hydra's own part of it, where that is not the key `hydra` of `composed`: in a job of a sweep. typing: what
+    types the jobs of one sweep.
     """
     from hydra.types import RunMode
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     raw: Any = OmegaConf.to_container(composed, resolve=False)
-    whole = OmegaConf.create(_own_hydra(raw) if "hydra" in raw else raw)
+    own = _own_hydra(raw) if "hydra" in raw else raw
+    whole = composed if own == raw else OmegaConf.create(own)
     hydra = hydra if hydra is not None else whole.get("hydra")
     try:
         plain = {str(key): _resolved(whole, key) for key in raw if key != "hydra"}
@@ -77,7 +79,7 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
             refuse_link(folder)
     if plain.get("if_exists") == "auto":
         plain["if_exists"] = "resume" if folder else "new"
-    return replace(job_from(plain, overrides, folder), experiment=experiment)
+    return replace(job_from(plain, overrides, folder, typing), experiment=experiment)
 
 
 def folders_in(hydra: Any) -> list[Path]:
@@ -86,7 +88,12 @@ def folders_in(hydra: Any) -> list[Path]:
     return [Path(source.path) for source in sources if source.schema == "file"]
 
 
-def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> Job:
+def job_from(
+    plain: Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    folder: Path | None = None,
+    typing: Typing | None = None,
+) -> Job:
     """Return the job of a configuration as plain data. Raise InputError for what the schema refuses."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -94,7 +101,7 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
     refuse_unknown(plain)
     scale(plain.get("a", 1.0))  # before the nonlinearity, which has its value and would be named instead
     try:
-        typed: Any = OmegaConf.merge(_schema(), OmegaConf.create(without_interpolation(dict(plain))))
+        typed = (typing or Typing()).of(without_interpolation(dict(plain)))
         cfg: Any = OmegaConf.to_object(typed)
         checked: Any = OmegaConf.to_container(typed, resolve=True)
     except OmegaConfBaseException as problem:
@@ -104,6 +111,44 @@ def job_from(plain: Mapping[str, Any], overrides: Sequence[str] = (), folder: Pa
     if "a_from" in checked.get("solver", {}):
         checked["solver"]["a_from"] = cfg.solver.a_from  # nor this
     return Job(cfg, checked, list(overrides), folder)
+
+
+class Typing:
+    """Configurations with the types of the schema. One that differs from the last in a few values is made from that."""
+
+    def __init__(self) -> None:
+        self.last: tuple[dict[str, Any], Any] | None = None
+
+    def of(self, plain: dict[str, Any]) -> Any:
+        """Return a configuration as OmegaConf's, until the next call. Raise OmegaConf's errors for wrong types."""
+        from omegaconf import OmegaConf
+
+        last, self.last = self.last, None  # forgotten if a value is refused
+        changed = differences(last[0], plain) if last else None
+        if last is None or changed is None:
+            typed: Any = OmegaConf.merge(_schema(), OmegaConf.create(plain))
+        else:
+            typed = last[1]
+            for groups, name, value in changed:
+                functools.reduce(lambda node, group: node[group], groups, typed)[name] = value
+        self.last = copy.deepcopy(plain), typed
+        return typed
+
+
+def differences(one: Any, other: Any) -> list[tuple[tuple[Any, ...], Any, Any]] | None:
+    """Return (groups, key, value) of what `other` has at other values; None if they do not have the same keys."""
+    if not isinstance(one, dict) or not isinstance(other, dict) or one.keys() != other.keys():
+        return None
+    found: list[tuple[tuple[Any, ...], Any, Any]] = []
+    for key, value in other.items():
+        if isinstance(one[key], dict) or isinstance(value, dict):
+            within = differences(one[key], value)
+            if within is None:
+                return None
+            found += [((key, *groups), name, changed) for groups, name, changed in within]
+        elif repr(one[key]) != repr(value):  # 1 and 1.0 differ
+            found.append(((), key, value))
+    return found
 
 
 @functools.cache

@@ -7,7 +7,9 @@ minutes before the first of 500.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import functools
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -21,23 +23,24 @@ class SweepLoader:
         self.loader = loader
         self.groups = set(loader.list_groups(""))
         self.shared: dict[tuple[str, ...], Any] = {}
+        self.last: tuple[Any, Any] = (None, None)  # what is set in the last job's configuration, and that
 
     def __getattr__(self, name: str) -> Any:
         """Return what Hydra's loader has under this name."""
         return getattr(self.loader, name)
 
     def load_sweep_config(self, master_config: Any, sweep_overrides: Sequence[str]) -> Any:
-        """Return the configuration of one job. Raise what Hydra raises for one that it cannot compose."""
+        """Return the configuration of one job, until the next is asked for: it is the same object with other values.
+
+        Raise what Hydra raises for one that it cannot compose.
+        """
         from hydra._internal.config_loader_impl import get_overrides_dirname
-        from hydra.core.override_parser.overrides_parser import OverridesParser
         from omegaconf import OmegaConf
 
-        parsed = OverridesParser.create().parse_overrides(overrides=list(sweep_overrides))
+        parsed = [read(word) for word in sweep_overrides]
         values = [override for override in parsed if self.is_value(override)]
         rest = tuple(str(override.input_line) for override in parsed if not self.is_value(override))
-        if rest not in self.shared:
-            self.shared[rest] = self.loader.load_sweep_config(master_config, list(rest))
-        config = copy.deepcopy(self.shared[rest])
+        config = self.with_set(rest, [override.key_or_group for override in values], master_config)
         self.loader._apply_overrides_to_config(values, config)
         own = [override for override in parsed if not override.is_hydra_override()]
         config.hydra.overrides.task = [override.input_line for override in own]
@@ -48,8 +51,42 @@ class SweepLoader:
         OmegaConf.copy_cache(from_config=master_config, to_config=config)
         return config
 
+    def job(self, master_config: Any, sweep_overrides: Sequence[str], number: int) -> Any:
+        """Return the configuration of the job of this number, which knows its number and its folder: as above."""
+        from omegaconf import open_dict
+
+        config = self.load_sweep_config(master_config, sweep_overrides)
+        with open_dict(config):
+            config.hydra.job.id, config.hydra.job.num = str(number), number
+            config.hydra.runtime.output_dir = str(folder_of(config).absolute())
+        return config
+
+    def with_set(self, rest: tuple[str, ...], keys: Collection[str], master_config: Any) -> Any:
+        """Return a configuration of these choices in which no values but those of `keys` have been set."""
+        if rest not in self.shared:
+            self.shared[rest] = self.loader.load_sweep_config(master_config, list(rest))
+        if self.last[0] != (rest, set(keys)):
+            self.last = ((rest, set(keys)), copy.deepcopy(self.shared[rest]))
+        return self.last[1]
+
     def is_value(self, override: Any) -> bool:
         """Whether an override sets one value and chooses no file."""
         key = override.key_or_group
         plain = not (override.is_delete() or override.is_add() or override.is_force_add() or override.package)
-        return plain and not override.is_hydra_override() and "/" not in key and key not in self.groups
+        one = not isinstance(override.value(), dict)  # which would be merged with that of the last job
+        return (
+            plain and one and not override.is_hydra_override() and "/" not in key and key not in self.groups
+        )
+
+
+def folder_of(config: Any) -> Path:
+    """Return the folder of a job within its sweep; `config` is the job's composed configuration with Hydra's part."""
+    return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
+
+
+@functools.lru_cache(1000)
+def read(word: str) -> Any:
+    """Return an override as Hydra's parser reads it; the jobs of a sweep share most of theirs."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create().parse_overrides([word])[0]

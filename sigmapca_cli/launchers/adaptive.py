@@ -47,19 +47,12 @@ def job_name(*, _root_: Any) -> str:
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def folder_of(config: Any) -> Path:
-    """Return the folder of a job within its sweep; `config` is the job's composed configuration with Hydra's part."""
-    return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
-
-
-def result_of(config: Any) -> float | list[float] | None:
+def result_of(folder: Path, objective: Sequence[str]) -> float | list[float] | None:
     """Return what a job gives back to the sweeper, read from its folder; None if it has not finished."""
     from sigmapca_cli.runner.objective import stored
-    from sigmapca_cli.settings.schema import words_of
 
-    names = words_of(config.get("objective"))
     try:
-        return as_result(stored(folder_of(config), names)) if names else None
+        return as_result(stored(folder, objective)) if objective else None
     except InputError:
         return None
 

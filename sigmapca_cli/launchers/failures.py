@@ -75,14 +75,15 @@ def note(folder: Path, error: str, overrides: list[str], status: int, trace: str
     replace_file(target, json.dumps(entry).encode())
 
 
-def is_finished(folder: Path) -> bool:
-    """Return whether the folder holds a finished run."""
+def is_finished(folder: Path, config_hash: str | None = None) -> bool:
+    """Return whether the folder holds a finished run, of this configuration if one is named."""
     from sigmapca_cli.storage.read import summary
 
     try:
-        return (folder / RUN_FILE).exists() and summary(folder)["attrs"].get("status") == FINISHED
+        attrs = summary(folder)["attrs"] if (folder / RUN_FILE).exists() else {}
     except InputError:
         return False
+    return attrs.get("status") == FINISHED and config_hash in (None, attrs.get("config_hash"))
 
 
 def forget_refusals(sweep: Path) -> None:

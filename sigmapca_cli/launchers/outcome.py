@@ -1,19 +1,25 @@
 """How the jobs of a sweep stand, read from their folders: the same for every launcher, and from any machine."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.launchers.failures import REFUSED
-from sigmapca_cli.storage.format import ERROR_FILE, FINISHED
+from sigmapca_cli.launchers.adaptive import result_of
+from sigmapca_cli.launchers.failures import REFUSED, is_finished
+from sigmapca_cli.storage.format import CHECKPOINT_FILE, ERROR_FILE, FINISHED
 from sigmapca_cli.storage.read import is_run_folder, summary, true_status
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
 from sigmapca_cli.system.untrusted_files import NOTE_LIMIT, read_bytes
+
+if TYPE_CHECKING:
+    from sigmapca_cli.composition.job import Job
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,17 @@ def read_note(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, InputError):
         return {"error": "failed (its note is damaged; see train.log)", "overrides": (), "status": 1}
+
+
+def is_done(job: Job, folder: Path) -> bool:
+    """Return whether a folder holds the finished run of just this configuration; its data are not looked at."""
+    if job.cfg.if_exists not in ("resume", "skip") or (folder / CHECKPOINT_FILE).exists():
+        return False
+    if not is_finished(folder, job.hash):
+        return False
+    return (
+        not job.cfg.objective or result_of(folder, job.cfg.objective) is not None
+    )  # else it is to be measured
 
 
 def table(jobs: list[Outcome], common: Collection[str] = (), told: Collection[str] = ()) -> list[str]:

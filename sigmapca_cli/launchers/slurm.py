@@ -16,13 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.types import HydraContext
+
+from sigmapca_cli.composition.job import Typing, job_of
+from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of
 from sigmapca_cli.launchers import adaptive
-from sigmapca_cli.launchers.adaptive import folder_of, result_of
+from sigmapca_cli.launchers.adaptive import result_of
 from sigmapca_cli.launchers.failures import SweepContext, context_of
+from sigmapca_cli.launchers.outcome import is_done
 from sigmapca_cli.launchers.plugin import offer, target_of
 from sigmapca_cli.settings.schema import words_of
 from sigmapca_cli.system.atomic import replace_file
-from sigmapca_cli.system.errors import InputError, RunFailed
+from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError
 from sigmapca_cli.system.untrusted_files import NOTE_LIMIT, read_bytes
 
 try:
@@ -58,9 +63,20 @@ class Launcher(SlurmLauncher):
         super().__init__(**params)
         self.detach = detach
 
+    def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
+        """Hydra's hand-over; the sweeper has the same context, and so composes by the same loader."""
+        hydra_context.config_loader = SweepLoader(hydra_context.config_loader)
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+
     def __reduce__(self) -> Any:
-        """Pickle by this module's name: the class goes by a name that a job's process does not know."""
-        return restored, (self.__dict__,)
+        """Pickle by this module's name: the class goes by a name that a job's process does not know.
+
+        A job composes its configuration by Hydra's own loader.
+        """
+        assert self.hydra_context is not None
+        own: Any = self.hydra_context.config_loader
+        context = HydraContext(config_loader=own.loader, callbacks=self.hydra_context.callbacks)
+        return restored, ({**self.__dict__, "hydra_context": context},)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[Any]:
         """Submit what is neither finished nor in the queue already; then wait for the end of all unless detached."""
@@ -72,7 +88,8 @@ class Launcher(SlurmLauncher):
         queued = self.cluster()
         before = {number: job for number, job in submitted(sweep).items() if job in queued}
         waiting = {number: job for number, _ in numbered if (job := before.get(number))}
-        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(n, o)]
+        typing = Typing()
+        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(n, o, typing)]
         done = len(numbered) - len(waiting) - len(left)
         if done or waiting:
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
@@ -90,36 +107,23 @@ class Launcher(SlurmLauncher):
             except KeyboardInterrupt:
                 print(f"\nthe jobs go on; `scancel {' '.join(arrays)}` ends them", flush=True)
                 raise
-        asked = bool(words_of(self.config.objective))
-        results = [result_of(self.compose(n, o)) if asked else None for n, o in numbered]
+        asked = words_of(self.config.objective)
+        results = [result_of(folder_of(self.compose(n, o)), asked) if asked else None for n, o in numbered]
         return [JobReturn(_return_value=result, status=JobStatus.COMPLETED) for result in results]
 
     def compose(self, number: int, overrides: list[str]) -> Any:
         """Return the whole configuration of one job, Hydra's own part included."""
-        from omegaconf import open_dict
-
         assert self.hydra_context is not None
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-        with open_dict(config):
-            config.hydra.job.id, config.hydra.job.num = str(number), number
-        return config
+        loader: Any = self.hydra_context.config_loader
+        return loader.job(self.config, overrides, number)
 
-    def finished(self, number: int, overrides: list[str]) -> bool:
+    def finished(self, number: int, overrides: list[str], typing: Typing) -> bool:
         """Whether its folder holds the finished run of just this configuration; its data are not looked at."""
-        from sigmapca_cli.composition.job import job_of
-        from sigmapca_cli.storage.read import is_run_folder, summary
-        from sigmapca_cli.system.errors import SigmapcaError
-
         config = self.compose(number, overrides)
-        folder = folder_of(config)
         try:
-            attrs = summary(folder)["attrs"] if is_run_folder(folder) else {}
-            job = job_of(config)
+            return is_done(job_of(config, typing=typing), folder_of(config))
         except SigmapcaError:
             return False  # the job itself says what is wrong with it
-        if attrs.get("status") != "finished" or (job.cfg.objective and result_of(config) is None):
-            return False  # the job trains, or measures
-        return job.cfg.if_exists in ("resume", "skip") and job.hash == attrs.get("config_hash")
 
     def submit(self, numbered: list[tuple[int, list[str]]], sweep: Path) -> dict[int, str]:
         """Hand the jobs to submitit as one array, note and print their ids: by the number of the job."""

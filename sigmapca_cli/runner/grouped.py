@@ -31,6 +31,8 @@ log = logging.getLogger("sigmapca")
 NUMBERS = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
 OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight", "ordering.rho")
+MAY_DIFFER = (*NUMBERS, *OF_THE_FUSED, *OF_THE_COMPOSED, *PER_RUN, "optimizer.schedule")
+"""Keys in which runs of one group may differ, if their method allows it."""
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
 
@@ -66,9 +68,14 @@ def blur(plain: Any, key: str) -> None:
         plain[name] = "number"
 
 
+def most_of(k: Any) -> int:
+    """Return how many runs of k components are worth one program."""
+    return max(1, WIDEST // (k if isinstance(k, int) else DEFAULT))  # other words for k need the data
+
+
 def chunks_of(members: Sequence[Any], k: Any) -> list[Sequence[Any]]:
     """Cut a group of runs of k components into chunks that are worth one program each."""
-    each = max(1, WIDEST // (k if isinstance(k, int) else DEFAULT))  # other words for k need the data
+    each = most_of(k)
     return [members[i : i + each] for i in range(0, len(members), each)]
 
 
