@@ -32,10 +32,7 @@ def keep(rows: Any, path: Path) -> None:
     """Write the copy of rows, unless it is there. Raise InputError if its folder cannot be made."""
     if path.exists():
         return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(f"{path.parent}: cannot be created ({problem.strerror}); give outputs=") from None
+    folder_of(path)
     with replacing(path) as aside, open(aside, "wb") as file:
         if isinstance(rows, np.ndarray):
             np.save(file, rows, allow_pickle=False)
@@ -43,3 +40,11 @@ def keep(rows: Any, path: Path) -> None:
             from scipy import sparse
 
             sparse.save_npz(file, rows, compressed=False)
+
+
+def folder_of(path: Path) -> None:
+    """Make the folder of a copy. Raise InputError if it cannot be made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"{path.parent}: cannot be created ({problem.strerror}); give outputs=") from None

@@ -100,7 +100,8 @@ class Run(StoredRun):
         ----------
         X : array-like, table or sparse matrix of shape (n, p)
             Rows in the units of the training data, of a run on pixels also integers up to the largest of their type.
-            Columns of a table are taken by the names of the features. Missing values are treated as `data.missing` of
+            Columns of a table are taken by the names of the features. Of a run on maps also maps, such as an array
+            of xarray with the same dimensions. Missing values are treated as `data.missing` of
             the run says: replaced by the mean, or the row has components of nan.
 
         Returns
@@ -113,9 +114,9 @@ class Run(StoredRun):
         InputError
             If the rows do not fit, hold values that are not finite, or the run has no solution.
         """
-        from sigmapca_cli.solution.new_rows import transformed
+        from sigmapca_cli.solution.new_rows import cells_of, transformed
 
-        return transformed(self.solution, X)
+        return transformed(self.solution, cells_of(X, self))
 
     def inverse_transform(self, Y: Any) -> np.ndarray:
         """Return the rows that components stand for, as `sigmapca reconstruct` does.

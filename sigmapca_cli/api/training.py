@@ -33,9 +33,10 @@ def train(
     Parameters
     ----------
     data : array-like, table, path, list of paths or str, optional
-        Rows (n, p) in memory: an array, a table of pandas or polars, a tensor, a sparse matrix. Or a file or folder
-        that `data=` reads, or a list of files, one below the other. Or the name of data, such as "planted". Natural
-        image patches unless given.
+        Rows (n, p) in memory: an array, a table of pandas or polars, a tensor, a sparse matrix, an array or data set
+        of xarray; of more dimensions with data__rows, the name or number of the one that counts rows. Or a file or
+        folder that `data=` reads, or a list of files, one below the other. Or the name of data, such as "planted".
+        Natural image patches unless given.
     k : int, float or str, optional
         Components: how many, a share of the variance such as 0.95, "all", "mdl" or "mle".
     a : float or "auto", optional
@@ -77,7 +78,11 @@ def train(
     """
     given = {"k": k, "a": a, "model": model, "solver": solver, "seed": seed, "outputs": outputs}
     rows, copy = None, None
-    if in_memory(data):
+    if is_labelled(data):
+        from sigmapca_cli.api.labelled import kept
+
+        data = kept(data, settings.get("data__dataset"), None if outputs is None else os.fspath(outputs))
+    elif in_memory(data):
         from sigmapca_cli.api.arrays import keep, place_of
         from sigmapca_cli.data.matrix.held import as_rows
 
@@ -105,6 +110,11 @@ def train(
         return Run.open(run(job, rows))
     finally:
         quiet.reset(token)
+
+
+def is_labelled(data: Any) -> bool:
+    """Return whether data are an array or a data set of xarray, whose dimensions have names."""
+    return hasattr(data, "dims") and hasattr(data, "coords")
 
 
 def in_memory(data: Any) -> bool:

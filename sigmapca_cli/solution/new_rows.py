@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from sigmapca_cli.data.in_memory import MemorySource, PlacedSource
 from sigmapca_cli.data.matrix import arrays
 from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.readers.dimensions import labels_of
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import in_order
 from sigmapca_cli.data.source import Source
@@ -134,6 +136,9 @@ def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "f
     if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
         order = in_order([str(column) for column in X.columns], names, "the table")
         X = (X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]).to_numpy()
+    elif names and hasattr(X, "coords") and X.ndim == 2 and X.dims[1] in X.coords:
+        labels = labels_of(np.asarray(X[X.dims[1]].values), X.shape[1])
+        X = X.values if labels is None else X.values[:, in_order(labels, names, "the array")]
     if is_sparse(X) or hasattr(X, "tocsr"):
         rows: Any = X.tocsr()
     else:
@@ -145,6 +150,29 @@ def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "f
     if rows.ndim != 2 or rows.shape[1] != width:
         raise InputError(f"expected {what} of shape (n, {width}), got {rows.shape}")
     return rows
+
+
+def cells_of(X: Any, run: Any) -> Any:
+    """Return maps in memory as rows (n, p) of the features of a run on maps; what has two dimensions as it is.
+
+    Dimensions of xarray go by their names. Those of other arrays have the order of the training data.
+    Raise InputError for maps of other cells.
+    """
+    if run.grid is None or getattr(X, "ndim", 2) <= 2:
+        return X
+    shape, names = run.grid.shape, run.grid.names
+    if hasattr(X, "dims"):
+        if not set(names) <= {str(dim) for dim in X.dims}:
+            raise InputError(f"expected the dimensions {', '.join(names)}, got {', '.join(map(str, X.dims))}")
+        X = np.asarray(X.transpose(..., *names).values)
+    else:
+        X = np.asarray(plain_form(X, "features"))
+        asked: Any = as_stored(run.config["data"]).get("rows")
+        rows = [int(one) for one in (asked if isinstance(asked, list) else [asked]) if str(one).isdecimal()]
+        X = np.moveaxis(X, rows, range(len(rows))) if max(rows, default=0) < X.ndim else X
+    if X.shape[-len(shape) :] != shape:
+        raise InputError(f"expected maps of {run.grid.words}, got an array of shape {X.shape}")
+    return X.reshape(-1, math.prod(shape))[:, run.grid.place]
 
 
 def transformed(solution: Solution, X: Any) -> np.ndarray:

@@ -38,18 +38,22 @@ CONVERT_BLOCK = 32 << 20
 
 def check_matrix(data: Any, where: str) -> None:
     """Check type, dimensions and size before any value is read; raise InputError if they are unusable."""
-    dtype = data.dtype
+    check_numbers(data.dtype, where)
+    if data.ndim != 2:
+        hint = "X[:, None] for one feature" if data.ndim == 1 else "reshape it"
+        raise InputError(f"{where} has {data.ndim} dimensions {tuple(data.shape)}, needs 2: {hint}")
+    if data.shape[0] == 0 or data.shape[1] == 0:
+        raise InputError(f"{where} is empty, {data.shape[0]} × {data.shape[1]}: give samples × features")
+
+
+def check_numbers(dtype: np.dtype, where: str) -> None:
+    """Raise InputError if values of this type are no real numbers."""
     if dtype.kind == "c":
         raise InputError(f"{where} is complex ({dtype}): give real numbers, for example its absolute value")
     if dtype.kind == "O":
         raise InputError(f"{where} holds Python objects: save a plain numeric array")
     if dtype.kind not in "biuf":
         raise InputError(f"{where} has type {dtype}, not numbers: convert it to float32")
-    if data.ndim != 2:
-        hint = "X[:, None] for one feature" if data.ndim == 1 else "reshape it"
-        raise InputError(f"{where} has {data.ndim} dimensions {tuple(data.shape)}, needs 2: {hint}")
-    if data.shape[0] == 0 or data.shape[1] == 0:
-        raise InputError(f"{where} is empty, {data.shape[0]} × {data.shape[1]}: give samples × features")
 
 
 def plain(data: NDArray) -> NDArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sigmapca_cli.data import asked_order
 from sigmapca_cli.data.config import DataConfig, Forecast
-from sigmapca_cli.data.matrix.arrays import check_matrix, checked, plain, table_source
+from sigmapca_cli.data.matrix.arrays import check_matrix, check_numbers, checked, plain, table_source
 from sigmapca_cli.data.matrix.plain_form import plain_form
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowsInMemory
@@ -27,7 +27,7 @@ WHERE = Path("data")
 
 
 def as_rows(data: Any) -> Any:
-    """Return data from memory as a plain matrix, as records that keep the names of their columns, or as CSR.
+    """Return data from memory as a plain array, as records that keep the names of their columns, or as CSR.
 
     What is given is not changed, and copied only where its layout or type is another. Raise InputError for what is no
     matrix of numbers.
@@ -49,7 +49,10 @@ def as_rows(data: Any) -> Any:
         values = np.asarray(data)
     except ValueError as problem:  # rows of different lengths
         raise InputError(f"{WHERE}: no matrix of numbers ({problem})") from None
-    check_matrix(values, str(WHERE))
+    if values.ndim > 2:  # data.rows says what to do with it
+        check_numbers(values.dtype, str(WHERE))
+    else:
+        check_matrix(values, str(WHERE))
     return plain(values)
 
 
