@@ -84,6 +84,13 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if issparse(Y):
             raise ValueError("inverse_transform takes dense components: give Y.toarray()")
         Y = np.asarray(plain_form(Y, "Y"))
+        if Y.dtype.kind not in "biuf":
+            try:
+                Y = Y.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    "inverse_transform takes numbers: give components as `transform` does"
+                ) from None
         if Y.ndim != 2 or Y.shape[1] != len(self.components_):
             raise ValueError(f"expected components of shape (n, {len(self.components_)}), got {Y.shape}")
         X = (Y * self._divisor()) @ self._decoder() + self.mean_

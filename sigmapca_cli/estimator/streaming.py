@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 
 from sigmapca_cli.data.matrix.sums import MomentSource
-from sigmapca_cli.data.moments.accumulate import Moments, block_moments, merge
+from sigmapca_cli.data.moments.accumulate import Moments, block_moments, merge, refuse_lost
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.data.subsample import one_per_stretch
-from sigmapca_cli.estimator.weighted import refuse_lost, weighted_moments
+from sigmapca_cli.estimator.weighted import weighted_moments
 
 Array = np.ndarray
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sigmapca_cli.data.matrix.sparse import affine, part_of
-from sigmapca_cli.data.moments.accumulate import Moments, refuse
+from sigmapca_cli.data.moments.accumulate import Moments, refuse_lost
 from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.source import Index, Source, as_index
 from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
@@ -47,11 +47,6 @@ def weighted_moments(X: Array, weights: Array) -> tuple[float, Array, Array]:
         block = X[rows] - mean
         second += block.T @ (block * (weights[rows, None] / mass))
     return mass, mean, second
-
-
-def refuse_lost(X: Array, variance: Array) -> None:
-    """Raise InputError if a feature of X (n, p) varies though the squares of its deviations vanish."""
-    refuse((variance == 0) & (np.ptp(X, axis=0) > 0), "small: multiply the data")
 
 
 class WeightedSource(Source):
@@ -96,8 +91,7 @@ class WeightedSource(Source):
     def _raw_moments(self, diagonal: bool) -> Moments:
         with np.errstate(over="ignore", invalid="ignore"):  # `standardisation` refuses them in words
             m = self._of_stored_values() if issparse(self.X) and diagonal else self._of_all_values(diagonal)
-        if not issparse(self.X):
-            refuse_lost(self.X, m.second if diagonal else m.second.diagonal())
+        refuse_lost(self.X, m.second if diagonal else m.second.diagonal())
         return m
 
     def _of_all_values(self, diagonal: bool) -> Moments:

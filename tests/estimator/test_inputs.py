@@ -70,7 +70,24 @@ def test_units_that_no_covariance_holds_are_refused_as_the_command_does(settings
         with pytest.raises(ValueError, match=f"too {word}"):
             SigmaPCA(2, **settings).fit(X * factor, sample_weight=weight)
         with pytest.raises(ValueError, match=f"too {word}"):
+            SigmaPCA(2, **settings).fit(sparse.csr_matrix(X * factor), sample_weight=weight)
+        with pytest.raises(ValueError, match=f"too {word}"):
             SigmaPCA(2, **settings).partial_fit(X * factor, sample_weight=weight)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_without_plain_values_are_refused_in_one_line(tmp_path):
+    tensors = (
+        torch.empty(30, 3, device="meta"),
+        torch.nested.nested_tensor([torch.zeros(3), torch.zeros(2)]),
+    )
+    for tensor in tensors:
+        with pytest.raises(ValueError, match="give a dense one"):
+            SigmaPCA(2).fit(tensor)
+        with pytest.raises(sp.InputError, match="give a dense one"):
+            sp.train(tensor, k=2, outputs=tmp_path)
+    held = torch.quantize_per_tensor(torch.tensor(X, dtype=torch.float32), 0.1, 0, torch.qint32)
+    same(SigmaPCA(2).fit(held), SigmaPCA(2).fit(held.dequantize()))
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -96,6 +113,8 @@ def test_the_inverse_of_sparse_components_is_refused_in_one_line():
     found = SigmaPCA(2).fit(X)
     with pytest.raises(ValueError, match="toarray"):
         found.inverse_transform(sparse.csr_matrix(found.transform(X)))
+    with pytest.raises(ValueError, match="takes numbers"):
+        found.inverse_transform([["a", "b"]])
     np.testing.assert_allclose(
         found.inverse_transform(torch.tensor(found.transform(X))), found.inverse_transform(found.transform(X))
     )

@@ -18,7 +18,7 @@ def plain_form(data: Any, what: str = "data") -> Any:
     if hasattr(data, "collect") and hasattr(data, "lazy"):
         return data.collect()
     if hasattr(data, "detach") and hasattr(data, "layout"):
-        return of_tensor(data.detach().cpu(), what)
+        return of_tensor(data.detach(), what)
     if isinstance(data, np.ma.MaskedArray):
         return np.ma.filled(data.astype(np.float64), np.nan) if np.ma.is_masked(data) else data.data
     if hasattr(data, "__array_namespace__") and not isinstance(data, np.ndarray):
@@ -28,6 +28,10 @@ def plain_form(data: Any, what: str = "data") -> Any:
 
 def of_tensor(tensor: Any, what: str) -> Any:
     """Return a tensor of torch as an array, or as a matrix of SciPy if it is sparse."""
+    if tensor.is_meta or tensor.is_nested:
+        kind = "of the meta device, which has no values" if tensor.is_meta else "with rows of several lengths"
+        raise InputError(f"{what}: a tensor {kind}; give a dense one")
+    tensor = (tensor.dequantize() if tensor.is_quantized else tensor).cpu()
     layout = str(tensor.layout).removeprefix("torch.")
     if layout == "strided":
         return numbers_of(tensor)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.data.moments.accumulate import Moments, signed_axes, streamed_moments
+from sigmapca_cli.data.moments.accumulate import Moments, refuse_lost, signed_axes, streamed_moments
 from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.moments.eigenpairs import by_vectors
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
@@ -92,8 +92,10 @@ class SparseSource(Source):
         X, n = self.X, self.n
         mean = np.asarray(X.sum(axis=0)).ravel() / n
         count = np.bincount(X.indices, minlength=self.p)
-        squares = np.bincount(X.indices, np.square(X.data - mean[X.indices]), self.p)
-        variance: Array = (squares + (n - count) * mean**2) / n
+        with np.errstate(over="ignore", invalid="ignore"):  # `standardisation` refuses them in words
+            squares = np.bincount(X.indices, np.square(X.data - mean[X.indices]), self.p)
+            variance: Array = (squares + (n - count) * mean**2) / n
+        refuse_lost(X, variance)
         if diagonal:
             return Moments(n, mean, variance)
         if self.p <= WIDE and (mean**2 > CANCELS * variance).any():

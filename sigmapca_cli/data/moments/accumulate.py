@@ -172,6 +172,15 @@ def refuse(bad: NDArray[np.bool_], how: str) -> None:
         )
 
 
+def refuse_lost(X: Any, variance: Array) -> None:
+    """Refuse a feature of a dense or sparse matrix X (n, p) that varies though the squares of its deviations vanish."""
+    if (variance == 0).any():
+        high, low = X.max(axis=0), X.min(axis=0)
+        apart = high - low
+        apart = np.ravel(apart.toarray() if hasattr(apart, "toarray") else apart)
+        refuse((variance == 0) & (apart > 0), "small: multiply the data")
+
+
 def standardisation(
     mean: Array, variance: Array, standardise: str, epsilon: float | None, relative_epsilon: float
 ) -> tuple[Array, NDArray[np.bool_]]:
