@@ -82,7 +82,7 @@ PROGRAMS = {
     "with_pandas.py": ("pandas",),
     "with_polars.py": ("polars",),
     "with_xarray.py": ("xarray", "h5netcdf"),
-    "with_anndata.py": ("anndata",),
+    "with_anndata.py": str(FILES.parents[1] / ".venv-anndata" / "bin" / "python"),  # another pandas
     "with_mne.py": ("mne", "edfio", "pybv", "eeglabio"),
     "with_r.R": "Rscript",
     "with_octave.m": "octave",
@@ -133,7 +133,7 @@ def test_the_program_itself_writes_what_is_read(script, tmp_path):
     if isinstance(needs, str):
         if not (command := shutil.which(needs)):
             pytest.skip(f"skipped: no {needs} here; .ci/run full installs it")
-        words = [command] if script.endswith((".R", ".m")) else ["sh"]
+        words = ["sh"] if script.endswith(".sh") else [command]
     else:
         for module in needs:
             pytest.importorskip(module)
