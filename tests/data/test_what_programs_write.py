@@ -377,3 +377,94 @@ def test_a_recording_keeps_its_channels_and_leaves_out_what_is_bad(recording, ca
     raw.copy().resample(125, verbose="ERROR").save(other, overwrite=True, verbose="ERROR")
     with pytest.raises(InputError, match=r"125 samples a second.*250"):
         source_of([path, other])
+
+
+# ---- what other programs write besides ----
+
+
+def test_structures_of_matlab_have_their_fields(tmp_path):
+    names = np.array(["Fz", "Cz", "Oz"], dtype=object)
+    X = RNG.laplace(size=(20, 3))
+    savemat(tmp_path / "a.mat", {"data": {"trial": {"X": X}, "label": names, "fsample": 250.0}})
+    found = source_of(tmp_path / "a.mat")
+    np.testing.assert_array_equal(values(found), X)
+    assert found.names == ("Fz", "Cz", "Oz")
+    np.testing.assert_array_equal(values(source_of(tmp_path / "a.mat", key="data.trial.X")), X)
+    savemat(tmp_path / "b.mat", {"data": {"X": X, "Y": X}})
+    with pytest.raises(InputError, match=r"data\.X, data\.Y"):
+        source_of(tmp_path / "b.mat")
+
+
+@pytest.mark.parametrize("form", [sparse.coo_matrix, np.asarray], ids=["coordinates", "array"])
+def test_matrix_market_is_a_matrix_and_no_table_of_places(tmp_path, form):
+    from scipy.io import mmwrite
+
+    X = sparse.random(30, 4, 0.4, random_state=0).toarray()
+    mmwrite(tmp_path / "x.mtx", form(X))
+    np.testing.assert_allclose(values(source_of(tmp_path / "x.mtx")), X, rtol=1e-12)
+    text = (tmp_path / "x.mtx").read_text().splitlines()
+    shape = next(i for i, line in enumerate(text) if not line.startswith("%"))
+    text[shape] = "1000000000 4 900000000" if form is sparse.coo_matrix else "1000000000 400"
+    (tmp_path / "x.mtx").write_text("\n".join(text))
+    with pytest.raises(InputError, match="claims"):
+        source_of(tmp_path / "x.mtx")
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_64BIT", "NETCDF3_CLASSIC"])
+def test_netcdf_3_is_what_netcdf_4_is(tmp_path, kind):
+    cells = RNG.normal(10, 2, (24, 2, 3))
+    cells[:, 1, 1] = np.nan
+    maps = xarray.DataArray(
+        cells, dims=("time", "lat", "lon"), coords={"lat": [10.0, 20], "lon": [0.0, 5, 10]}, name="t"
+    )
+    packing = {"t": {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -9999}}
+    maps.to_netcdf(tmp_path / "3.nc", engine="scipy", format=kind, encoding=packing)
+    maps.to_netcdf(tmp_path / "4.nc", engine="h5netcdf", encoding=packing)
+    found, same = (source_of(tmp_path / name, rows="time") for name in ("3.nc", "4.nc"))
+    np.testing.assert_allclose(values(found), values(same), atol=1e-5)  # xarray decodes int16 to float32
+    assert found.names == same.names and found.p == 5 and found.grid.equals(same.grid)
+    content = (tmp_path / "3.nc").read_bytes()
+    (tmp_path / "cut.nc").write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match="damaged"):
+        source_of(tmp_path / "cut.nc", rows="time")
+
+
+def test_formats_that_are_no_tables_are_called_by_their_names(tmp_path):
+    table = pd.DataFrame(SPECTRA)
+    table.to_json(tmp_path / "a.json")
+    table.to_json(tmp_path / "rows.json", orient="records")
+    table.to_json(tmp_path / "lines.json", orient="records", lines=True)
+    table.to_pickle(tmp_path / "a.pkl")
+    for name, word in (
+        ("a.json", "JSON"),
+        ("rows.json", "JSON"),
+        ("lines.json", "JSON"),
+        ("a.pkl", "pickled"),
+    ):
+        with pytest.raises(InputError, match=word):
+            source_of(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_dates_of_any_time_zone_count_the_rows(tmp_path, kind, zone):
+    times = pd.date_range("2021-03-27", periods=48, freq="h", tz=zone)  # an hour of Berlin is missing
+    table = pd.DataFrame({"time": times, "a": RNG.random(48), "b": RNG.random(48)})
+    table = pd.concat([table.iloc[:20], table.iloc[40:]])
+    path = tmp_path / f"x.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+    found = source_of(path, drop=["time"])
+    assert found.timed and list(found.pieces) == [20]
+
+
+def test_lines_above_a_table_are_named(tmp_path):
+    table = pd.DataFrame(SPECTRA[:, :5], columns=list("abcde")).to_csv(index=False)
+    (tmp_path / "a.csv").write_text("Instrument: ACME 3000\nOperator: N.N.\n\n" + table)
+    with pytest.raises(InputError, match="begins below 2 other lines"):
+        source_of(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("# Instrument: ACME 3000\n# Operator: N.N.\n\n" + table)
+    assert source_of(tmp_path / "a.csv").names == tuple("abcde")
+    (tmp_path / "a.csv").write_text("a,b,c\n" + table.partition("\n")[2])
+    with pytest.raises(InputError, match="3 names in the first line"):
+        source_of(tmp_path / "a.csv")

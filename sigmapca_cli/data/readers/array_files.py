@@ -14,10 +14,12 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.column_files import read_columns
 from sigmapca_cli.data.readers.dimensions import as_matrix
 from sigmapca_cli.data.readers.hdf5 import pick, read_hdf5
+from sigmapca_cli.data.readers.matlab import read_mat
+from sigmapca_cli.data.readers.netcdf3 import read_netcdf3
 from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
 from sigmapca_cli.data.readers.recordings import read_recording
-from sigmapca_cli.data.readers.sparse_files import from_archive
-from sigmapca_cli.data.readers.table import Table, chosen, refuse_words, without_counter
+from sigmapca_cli.data.readers.sparse_files import from_archive, read_market
+from sigmapca_cli.data.readers.table import Table, chosen, names_beside, refuse_words, without_counter
 from sigmapca_cli.data.readers.text import read_text
 from sigmapca_cli.data.readers.tiff import TIFF, read_tiff
 from sigmapca_cli.data.readers.zarr_stores import read_zarr
@@ -65,7 +67,7 @@ def read_npz(path: Path, cfg: DataConfig) -> Table:
             for other in archive.files
             if _header(archive, other)[0] == (width,) and _header(archive, other)[1] in "US"
         }
-        return Table(found, _beside(words, width))
+        return Table(found, names_beside(words, width))
 
 
 def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
@@ -87,46 +89,10 @@ def _matrices(archive: Any) -> list[str]:
     return matrices or [name for name, ndim in sizes.items() if ndim > 2] or list(archive.files)
 
 
-def _beside(words: dict[str, NDArray], width: int) -> list[str] | None:
-    """Return the names of the columns: the only array of `width` strings; None if there is none or several."""
-    fitting = [value for value in words.values() if value.shape == (width,)]
-    if len(fitting) != 1:
-        return None
-    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in fitting[0].tolist()]
-
-
 def _refuse_workbook(path: Path, members: list[str]) -> None:
     """Raise InputError for a spreadsheet, which is a zip archive too."""
     if any(name.startswith("xl/") for name in members) or "mimetype" in members:
         raise InputError(f"{path} is a spreadsheet: save the sheet as CSV (UTF-8), or by pandas as Parquet")
-
-
-def read_mat(path: Path, cfg: DataConfig) -> Table:
-    """Return one matrix of a MATLAB 5 file; a cell array of one string per column gives the names."""
-    from scipy.io import loadmat, whosmat
-
-    with damaged(path, "save it again (MATLAB 5 format)"):
-        sizes = [
-            float(np.prod(shape, dtype=float)) * 8 for _, shape, kind in whosmat(path) if kind != "sparse"
-        ]
-        need_memory(sum(sizes), path, "save one variable, or .npy or .h5, which are read from disk")
-        variables = loadmat(path)
-    found = {name: value for name, value in variables.items() if not name.startswith("__")}
-    cells = {
-        name: np.array([str(np.ravel(v)[0]) if np.size(v) else "" for v in value.ravel()])
-        for name, value in found.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "O"
-    }
-    names = [name for name, value in found.items() if np.ndim(value) == 2 and name not in cells]
-    if len(wide := [name for name in names if min(found[name].shape) > 1]) == 1:
-        names = wide  # in MATLAB numbers and vectors are matrices too
-    if more := [name for name, value in found.items() if np.ndim(value) > 2 and not wide]:
-        names = more
-    value = found[pick(path, names if cfg.key is None else list(found), cfg.key, "key")]
-    # MATLAB stores sparse matrices by columns.
-    matrix: Any = value.astype(np.float64).tocsr() if hasattr(value, "toarray") else np.asarray(value)
-    width = matrix.shape[1] if matrix.ndim == 2 else -1
-    return Table(matrix, _beside(cells, width) if cfg.recognise else None)
 
 
 def read_safetensors(path: Path, cfg: DataConfig) -> Table:
@@ -146,10 +112,12 @@ SIGNATURES: tuple[tuple[bytes, Callable[[Path, Any], Any]], ...] = (
     (b"PK\x03\x04", read_npz),
     (b"PK\x05\x06", read_npz),
     (HDF5, read_hdf5),
+    (b"CDF", read_netcdf3),
     (b"PAR1", read_columns),
     (b"ARROW1", read_columns),
     (b"FEA1", read_columns),
     (b"MATLAB 5.0", read_mat),
+    (b"%%MatrixMarket", read_market),
     *((mark, read_tiff) for mark in TIFF),
 )
 BINARY_SUFFIXES = {
@@ -167,7 +135,15 @@ BINARY_SUFFIXES = {
 SELECTIVE = (read_columns, read_text)  # readers that read only the columns asked for
 REFUSED = (
     (b"\x1f\x8b", "is gzip-compressed: gunzip it first"),
-    (b"CDF", "is netCDF 3: convert it to netCDF 4, as `nccopy -k nc4` and xarray do"),
+    (b"{", "is JSON: save it as CSV or Parquet, as pandas and polars do"),
+    (b"[{", "is JSON: save it as CSV or Parquet, as pandas and polars do"),
+    (b"\x80\x04\x95", "holds Python objects (pickled), which are never loaded: save it as Parquet or .npy"),
+    (b"\x80\x05\x95", "holds Python objects (pickled), which are never loaded: save it as Parquet or .npy"),
+    (
+        b"<stata_dta>",
+        "is a file of Stata: save it as CSV or Parquet, as pandas.read_stata(...).to_parquet does",
+    ),
+    (b"$FL2", "is a file of SPSS: save it as CSV or Parquet, as pandas.read_spss(...).to_parquet does"),
     (b"\xd0\xcf\x11\xe0", "is an old spreadsheet (.xls): save the sheet as CSV (UTF-8)"),
 )
 

@@ -96,10 +96,16 @@ def as_times(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64] | None
         if times is None:
             times = np.array([float(value) for value in found.tolist()])
     except (TypeError, ValueError):
-        try:
-            times = found.astype("datetime64[us]").astype(np.int64) / 1e6
-        except (TypeError, ValueError):
+        import pandas
+
+        try:  # dates of any time zone
+            moments = pandas.to_datetime(
+                found, utc=True, format=None if found.dtype.kind == "M" else "ISO8601"
+            )
+        except (TypeError, ValueError, OverflowError):
             return None
+        times = moments.tz_convert(None).to_numpy("datetime64[us]").astype(np.int64) / 1e6
+        times[moments.isna()] = np.nan
     return times if len(times) > 1 and np.isfinite(times).all() else None
 
 

@@ -141,6 +141,14 @@ def without_names(table: Table, where: object) -> Table:
     return table
 
 
+def names_beside(words: dict[str, NDArray], width: int) -> list[str] | None:
+    """Return the names of the columns: the only array of `width` strings; None if there is none or several."""
+    fitting = [value for value in words.values() if value.shape == (width,)]
+    if len(fitting) != 1:
+        return None
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in fitting[0].tolist()]
+
+
 def counts(values: NDArray) -> bool:
     """Return whether a column is 0, 1, 2, … or 1, 2, 3, …, with at least three rows."""
     if len(values) < 3 or values.dtype.kind not in "iuf" or values[0] not in (0, 1):

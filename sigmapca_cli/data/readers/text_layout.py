@@ -226,6 +226,12 @@ def _header(path: Path, layout: Layout, sample: list[list[str]], cfg: DataConfig
     if len(first) == layout.width - 1 and rest:
         first = ["", *first]  # R's way: the column of row names has no name
     if rest and len(first) != layout.width:
+        above = next((i for i, row in enumerate(sample) if len(row) == layout.width), 0)
+        if above and not any(is_number(f, layout.decimal) for f in sample[above]):
+            raise InputError(
+                f"{path}: the table, {layout.width} fields a line, begins below {above} other line{'s' * (above > 1)} "
+                f"({first[0][:30]!r}): remove them, or begin each with #"
+            )
         raise InputError(
             f"{path}: {len(first)} names in the first line, but {layout.width} fields in the lines below: correct it"
         )
