@@ -402,6 +402,14 @@ def test_matrix_market_is_a_matrix_and_no_table_of_places(tmp_path, form):
     X = sparse.random(30, 4, 0.4, random_state=0).toarray()
     mmwrite(tmp_path / "x.mtx", form(X))
     np.testing.assert_allclose(values(source_of(tmp_path / "x.mtx")), X, rtol=1e-12)
+    if form is sparse.coo_matrix:
+        mmwrite(tmp_path / "s.mtx", form(X.T @ X), symmetry="symmetric")
+        np.testing.assert_allclose(values(source_of(tmp_path / "s.mtx")), X.T @ X, rtol=1e-12)
+        mmwrite(tmp_path / "p.mtx", form(X), field="pattern")
+        np.testing.assert_array_equal(values(source_of(tmp_path / "p.mtx")), X > 0)
+        (tmp_path / "bad.mtx").write_text((tmp_path / "x.mtx").read_text().replace("\n2 ", "\n200000 ", 1))
+        with pytest.raises(InputError, match="damaged"):
+            source_of(tmp_path / "bad.mtx")
     text = (tmp_path / "x.mtx").read_text().splitlines()
     shape = next(i for i, line in enumerate(text) if not line.startswith("%"))
     text[shape] = "1000000000 4 900000000" if form is sparse.coo_matrix else "1000000000 400"

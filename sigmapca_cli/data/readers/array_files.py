@@ -15,10 +15,11 @@ from sigmapca_cli.data.readers.column_files import read_columns
 from sigmapca_cli.data.readers.dimensions import as_matrix
 from sigmapca_cli.data.readers.hdf5 import pick, read_hdf5
 from sigmapca_cli.data.readers.matlab import read_mat
+from sigmapca_cli.data.readers.matrix_market import read_market
 from sigmapca_cli.data.readers.netcdf3 import read_netcdf3
 from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
 from sigmapca_cli.data.readers.recordings import read_recording
-from sigmapca_cli.data.readers.sparse_files import from_archive, read_market
+from sigmapca_cli.data.readers.sparse_files import from_archive
 from sigmapca_cli.data.readers.table import Table, chosen, names_beside, refuse_words, without_counter
 from sigmapca_cli.data.readers.text import read_text
 from sigmapca_cli.data.readers.tiff import TIFF, read_tiff

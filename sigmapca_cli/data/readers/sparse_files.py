@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.data.readers.table import Table
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.system.untrusted_files import damaged, need_memory
+from sigmapca_cli.system.untrusted_files import need_memory
 from sigmapca_cli.system.untrusted_hdf5 import SPARSE, as_text, stored
 
 VECTORS = 11
@@ -71,25 +70,6 @@ def from_archive(path: Path, archive: Any) -> Any:
         refuse_empty(shape, data.nbytes + row.nbytes + col.nbytes, path)
         return sparse.coo_matrix((data.astype(np.float64), (row, col)), shape=shape).tocsr()
     raise InputError(f"{path} is a sparse matrix of format {kind}: save X.tocsr()")
-
-
-def read_market(path: Path, cfg: Any) -> Table:
-    """Return the matrix of a Matrix Market file; one by coordinates as compressed rows."""
-    from scipy.io import mminfo, mmread
-
-    with damaged(path):
-        rows, columns, entries, form, field, _ = mminfo(path)
-        there = path.stat().st_size
-        if 2 * entries > there:
-            raise InputError(f"{path} claims {entries} values and stores {there} bytes: write it again")
-        need_memory(48.0 * entries, path, "save a part of it")
-        if form == "coordinate":
-            refuse_empty((rows, columns), there, path)
-        matrix = mmread(path)
-        if field == "complex" or form != "coordinate":
-            return Table(np.asarray(matrix) if form != "coordinate" else matrix)
-        matrix = matrix.tocsr()
-        return Table(csr(matrix.data, matrix.indices, matrix.indptr, matrix.shape, path))
 
 
 def is_group(item: Any) -> bool:
