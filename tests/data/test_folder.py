@@ -241,3 +241,25 @@ def test_faults_name_the_file(tmp_path):
     (tmp_path / "a.png").write_bytes(b"not an image")
     with pytest.raises(InputError, match=r"a\.png has the name of an image"):
         images(tmp_path)
+
+
+def test_many_small_pictures_are_summed_up_together(tmp_path, monkeypatch):
+    from sigmapca_cli.data.images import folder
+
+    for i in range(7):
+        save(tmp_path / f"{i}.png", 9 if i < 5 else 12, 8)
+    together, summed = [], folder.patch_moments
+
+    def counted(stack, *words):
+        together.append(len(stack))
+        return summed(stack, *words)
+
+    monkeypatch.setattr(folder, "patch_moments", counted)
+    alone = images(tmp_path)
+    covariance = alone.moments().second
+    assert together == [1] * 7
+    monkeypatch.setattr(folder, "MANY", 3)
+    found = images(tmp_path)
+    np.testing.assert_allclose(found.moments().second, covariance, atol=1e-15)
+    assert together[7:] == [5, 1, 1]
+    assert found.hash == alone.hash  # which has means and variances to the last bit

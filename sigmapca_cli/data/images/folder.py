@@ -1,6 +1,8 @@
 """data=images: all PNG, JPEG and TIFF files below a folder, of any size, as patches; decoded one at a time."""
 
 import hashlib
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from sigmapca_cli.data.images.patches import (
 from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, common_bits, decoded, pictures_of
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.moments.accumulate import Moments, merge
-from sigmapca_cli.data.moments.of_patches import patch_moments
+from sigmapca_cli.data.moments.of_patches import moments_of_each, patch_moments
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import PageLedger, scratch_array
 from sigmapca_cli.data.source import Index, Source, as_index
@@ -30,6 +32,10 @@ from sigmapca_cli.system.errors import InputError
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 # If the decoded pixels have more bytes than this, they go to a memory-mapped temporary file.
+MANY = 256
+"""Pictures of one size that are summed up together: each alone takes longer than its pixels."""
+STACK = 1 << 20
+"""Pixels of the pictures that are summed up together."""
 TYPES: dict[int, type] = {BYTES: np.uint8, WORDS: np.uint16, WIDE: np.float32}
 
 
@@ -104,11 +110,6 @@ class RaggedPatchSource(Source):
             self._pages.touch(0, part.nbytes)
         return digest.digest()
 
-    def _image(self, i: int) -> NDArray:
-        rows, cols = self.sides[i]
-        flat = self.pixels[self._first_pixel[i] : self._first_pixel[i + 1]]
-        return flat.reshape(rows, cols, self.channels)
-
     def _gather(self, rows: Index | slice) -> NDArray:
         index = as_index(rows)
         image = np.searchsorted(self._first_row, index, side="right") - 1
@@ -122,13 +123,26 @@ class RaggedPatchSource(Source):
 
     def _raw_moments(self, diagonal: bool) -> Moments:
         total: Moments | None = None
-        for i in range(len(self.sides)):
-            image = self._image(i)[None]
-            m = patch_moments(image, self.patch, self.stride, 0, diagonal)
-            self._pages.touch(0, image.nbytes)
-            total = merge(total, m)
+        for images in self._stacks():
+            if diagonal:  # which the hash of the data has to the last bit
+                for one in moments_of_each(images, self.patch, self.stride):
+                    total = merge(total, one)
+            else:
+                total = merge(total, patch_moments(images, self.patch, self.stride, 0, diagonal))
+            self._pages.touch(0, images.nbytes)
         assert total is not None
         return Moments(total.n, total.mean * self.unit, total.second * self.unit**2)
+
+    def _stacks(self) -> Iterator[NDArray]:
+        """Yield the pictures (m, rows, columns, channels): of many of one size several together, of others each."""
+        ends = np.flatnonzero(np.any(np.diff(self.sides, axis=0), axis=1)) + 1
+        for start, stop in itertools.pairwise([0, *ends.tolist(), len(self.sides)]):
+            size = int(self._first_pixel[start + 1] - self._first_pixel[start])
+            most = max(1, STACK // size) if stop - start >= MANY else 1
+            for first in range(start, stop, most):
+                last = min(first + most, stop)
+                flat = self.pixels[self._first_pixel[first] : self._first_pixel[last]]
+                yield flat.reshape(last - first, *self.sides[first], self.channels)
 
 
 def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:

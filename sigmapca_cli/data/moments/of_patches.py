@@ -6,6 +6,8 @@ apart. These products, summed over images, are matrix products of image rows; th
 bytes every number is an integer below 2^53, so float64 gives the exact result in any order of summation.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
@@ -135,17 +137,22 @@ def _rectangle_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array
 
 
 def _direct_sums(images: NDArray, patch: int, stride: int, pad: int) -> Array:
-    """Return the same sums by gathering patches in blocks: for few patches, or for very large ones."""
-    C = images.shape[3]
+    """Return the same sums by gathering patches in blocks: for few patches, or for very large ones.
+
+    Pictures of few patches share a block if their pixels are whole numbers, whose sums have no order.
+    """
+    _, H, W, C = images.shape
     p = patch * patch * C
     M = np.zeros((p, p))
     size = max(1, (1 << 22) // p)
-    for image in images:
-        padded = np.pad(image, ((pad, pad), (pad, pad), (0, 0)))
-        view = sliding_window_view(padded, (patch, patch), axis=(0, 1))[::stride, ::stride]
-        row, col = np.divmod(np.arange(view.shape[0] * view.shape[1]), view.shape[1])
-        for start in range(0, len(row), size):
-            block = view[row[start : start + size], col[start : start + size]]
+    each = positions(H + 2 * pad, patch, stride) * positions(W + 2 * pad, patch, stride)
+    together = max(1, size // max(1, each)) if images.dtype.kind == "u" else 1
+    for first in range(0, len(images), together):
+        padded = np.pad(images[first : first + together], ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+        view = sliding_window_view(padded, (patch, patch), axis=(1, 2))[:, ::stride, ::stride]
+        places = np.indices(view.shape[:3]).reshape(3, -1)
+        for start in range(0, places.shape[1], size):
+            block = view[tuple(places[:, start : start + size])]
             x = block.transpose(0, 2, 3, 1).reshape(-1, p).astype(np.float64)
             M += x.T @ x
     return M
@@ -197,10 +204,37 @@ def patch_moments(images: NDArray, patch: int, stride: int, pad: int, diagonal: 
     n = len(images) * rows * cols
     mean = feature_sums(images, 1, patch, stride, pad) / n
     if diagonal:
-        square = feature_sums(images, 2, patch, stride, pad) / n
-        second = square - mean**2
-        # A difference this small is rounding: the feature is constant.
-        second[second <= 64 * np.finfo(np.float64).eps * square] = 0.0
-        return Moments(n, mean, second)
+        return _diagonal(n, mean, feature_sums(images, 2, patch, stride, pad) / n)
     sums = _rectangle_sums(images, patch, stride, pad)
     return Moments(n, mean, sums / n - np.outer(mean, mean))
+
+
+def moments_of_each(images: NDArray, patch: int, stride: int) -> Iterator[Moments]:
+    """Yield the moments, means and variances alone, of the patches of each of many small images (N, H, W, C).
+
+    Sums of whole numbers have no order: the bits are those of `patch_moments` of one image.
+    """
+    if len(images) == 1 or images.dtype.kind != "u":
+        yield from (patch_moments(image[None], patch, stride, 0, diagonal=True) for image in images)
+        return
+    n = positions(images.shape[1], patch, stride) * positions(images.shape[2], patch, stride)
+    first, second = (_sums_of_each(images.astype(np.float64) ** power, patch, stride) for power in (1, 2))
+    for sums, squares in zip(first, second, strict=True):
+        yield _diagonal(n, sums / n, squares / n)
+
+
+def _sums_of_each(pixels: Array, patch: int, stride: int) -> Array:
+    """Return Σ over the patches of each image of each feature (N, p), of pixels (N, H, W, C)."""
+    rows, cols = (positions(side, patch, stride) for side in pixels.shape[1:3])
+    seen = [slice(first, first + (rows - 1) * stride + 1, stride) for first in range(patch)]
+    strips = np.stack([pixels[:, part].sum(axis=1) for part in seen], axis=1)
+    seen = [slice(first, first + (cols - 1) * stride + 1, stride) for first in range(patch)]
+    return np.stack([strips[:, :, part].sum(axis=2) for part in seen], axis=2).reshape(len(pixels), -1)
+
+
+def _diagonal(n: int, mean: Array, square: Array) -> Moments:
+    """Return n, mean and variance from the means of values and squares."""
+    second = square - mean**2
+    # A difference this small is rounding: the feature is constant.
+    second[second <= 64 * np.finfo(np.float64).eps * square] = 0.0
+    return Moments(n, mean, second)
