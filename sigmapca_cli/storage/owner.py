@@ -9,10 +9,8 @@ import os
 import secrets
 import socket
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from pathlib import Path
 
-from sigmapca_cli.system.processes import process_start
+from sigmapca_cli.system.processes import boot_id, pid_space, process_start
 
 DEFAULT_LEASE = 60.0  # seconds without a sign of life after which another machine may take a folder over
 LONGEST_LEASE = 600.0  # a folder that claims more is not believed
@@ -78,23 +76,6 @@ def owner_from(text: bytes) -> Owner:
         if type(value) is not wanted and (wanted, type(value)) != (float, int):
             raise TypeError(f"{each.name} has another type")
     return owner
-
-
-@cache
-def boot_id() -> str:
-    """Return what changes whenever the machine starts; "" where the system does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def pid_space() -> str:
-    """Return the namespaces in which a process number and its start time are meant; "" where there are none."""
-    try:
-        return " ".join(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "time"))
-    except OSError:
-        return ""
 
 
 def lease_seconds() -> float:

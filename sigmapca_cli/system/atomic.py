@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import time
@@ -9,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from sigmapca_cli.system.errors import RunFailed
+from sigmapca_cli.system.processes import boot_id, pid_space, process_start
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ASIDE = ".aside"  # the end of the names of unfinished files, which a kill leaves behind
-ABANDONED_AFTER = 24 * 3600  # seconds since an unfinished file was last written to
+ABANDONED_AFTER = (
+    24 * 3600
+)  # seconds since an unfinished file was last written to, by a writer not seen from here
 # By absolute folder: what raises an error once this process no longer owns the folder (`storage.lock`).
 FENCES: dict[str, Callable[[], None]] = {}
 
@@ -97,13 +101,23 @@ def check_fence(folder: Path) -> None:
 @contextlib.contextmanager
 def _aside_of(path: Path) -> Iterator[Path]:
     """Yield an empty new file beside `path`, with the permissions of the umask; at the end remove what is left."""
-    aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}{ASIDE}")
+    aside = path.with_name(f".{path.name[:200]}.{_writer()}-{secrets.token_hex(4)}{ASIDE}")
     aside.touch(exist_ok=False)
     try:
         yield aside
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
+
+
+def _writer() -> str:
+    """Return this process as the name of a file has it: PLACE-PID-START."""
+    return f"{_place()}-{os.getpid()}-{process_start(os.getpid())}"
+
+
+def _place() -> str:
+    """Return where the number of a process means the same as here: a start of a machine, and a namespace."""
+    return hashlib.sha256(f"{boot_id()} {pid_space()}".encode()).hexdigest()[:8]
 
 
 def is_aside(name: str, of: str = "") -> bool:
@@ -120,9 +134,17 @@ def remove_asides(folder: Path, names: Iterable[str]) -> None:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what killed writers of `path` left aside: files that have not been written to for long."""
+    """Remove what killed writers of `path` left aside; of a writer that is not seen from here, what has become old."""
     for found in os.listdir(path.parent):
         if is_aside(found, path.name):
             with contextlib.suppress(OSError):
-                if time.time() - (path.parent / found).lstat().st_mtime > ABANDONED_AFTER:
+                if _is_abandoned(path.parent / found):
                     (path.parent / found).unlink()
+
+
+def _is_abandoned(aside: Path) -> bool:
+    """Return whether the writer of an unfinished file has ended. Raise OSError if the file has gone."""
+    place, *process = aside.name.removesuffix(ASIDE).rpartition(".")[2].split("-")
+    if place == _place() and len(process) == 3 and process[0].isdigit():
+        return process_start(int(process[0])) != process[1]
+    return time.time() - aside.lstat().st_mtime > ABANDONED_AFTER

@@ -41,6 +41,23 @@ def process_start(pid: int) -> str | None:
     return "unknown"
 
 
+@cache
+def boot_id() -> str:
+    """Return what changes whenever the machine starts; "" where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def pid_space() -> str:
+    """Return the namespaces in which a process number and its start time are meant; "" where there are none."""
+    try:
+        return " ".join(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "time"))
+    except OSError:
+        return ""
+
+
 @dataclass(frozen=True)
 class WorkerInfo:
     """This rank among `world` processes of one run: its number, and its number on this machine."""

@@ -113,12 +113,16 @@ def test_what_a_killed_export_left_aside_goes_with_the_next_one(tmp_path):
     target = tmp_path / "filters.npz"
     assert subprocess.run([sys.executable, "-c", code, str(target)]).returncode == -9
     (left,) = tmp_path.iterdir()
-    replace_file(target, b"young asides may be another process's")
-    assert left.exists()
+    elsewhere = (
+        tmp_path / ".filters.npz.00000000-1-2-33333333.aside"
+    )  # of a process that is not seen from here
+    elsewhere.touch()
+    replace_file(target, b"the writer has been killed")
+    assert not left.exists() and elsewhere.exists()
     old = time.time() - 2 * ABANDONED_AFTER
-    os.utime(left, (old, old))
+    os.utime(elsewhere, (old, old))
     with replacing(target) as mine:
-        assert not left.exists()
+        assert not elsewhere.exists()
         replace_file(target, b"one at work is not taken away")
         mine.write_bytes(b"whole")
     assert target.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [target]
