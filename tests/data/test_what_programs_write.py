@@ -476,3 +476,12 @@ def test_lines_above_a_table_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c\n" + table.partition("\n")[2])
     with pytest.raises(InputError, match="3 names in the first line"):
         source_of(tmp_path / "a.csv")
+
+
+def test_the_index_of_two_levels_is_no_measurement(tmp_path):
+    index = pd.MultiIndex.from_product([range(15), range(6)], names=["subj", "trial"])
+    table = pd.DataFrame(RNG.laplace(size=(90, 4)), index=index, columns=list("abcd"))
+    table["age"] = np.sort(RNG.integers(18, 90, 90))  # sorted by a measurement
+    table.to_csv(tmp_path / "a.csv")
+    _, command = describe(tmp_path / "a.csv")
+    assert "data.drop=[trial,subj]" in command.text

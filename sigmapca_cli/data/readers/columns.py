@@ -51,10 +51,18 @@ def kind_of(values: NDArray[np.float64]) -> str:
         steps = np.diff(values)
         even = len(steps) > 1 and steps.min() > 0 and np.ptp(steps) <= 1e-3 * steps.mean()
         return EVEN if even else "numbers"
-    if (np.diff(values) > 0).all():
+    if (np.diff(values) > 0).all() or numbers_groups(values):
         return RISING
     few = len(np.unique(values[:1000])) <= FEW_VALUES and len(distinct := np.unique(values)) <= FEW_VALUES
     return f"{len(distinct)} whole numbers" if few and len(distinct) < len(values) / 4 else "whole numbers"
+
+
+def numbers_groups(values: NDArray[np.float64]) -> bool:
+    """Return whether a column numbers many groups of equally many rows, from 0 or 1 on, one below the other."""
+    if values[0] not in (0, 1) or not np.isin(np.diff(values), (0, 1)).all():
+        return False
+    counts = np.bincount((values - values[0]).astype(np.int64))
+    return len(counts) > FEW_VALUES and counts[0] > 1 and bool((counts == counts[0]).all())
 
 
 def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:

@@ -106,7 +106,8 @@ def errors(
         theta = np.sqrt(np.maximum(np.diag(inverse @ variance @ inverse), 0))
     else:
         theta = np.sqrt(variance) / curvature.scale
-    statistic = np.concatenate([point.alpha, point.beta]) / np.sqrt(np.diag(moved)[: 2 * k])
+    with np.errstate(divide="ignore"):  # a handful of rows may have no spread at all
+        statistic = np.concatenate([point.alpha, point.beta]) / np.sqrt(np.diag(moved)[: 2 * k])
     shape = statistic[:k] ** 2 + statistic[k:] ** 2
     if count is None:  # of few Gaussian rows the errors are too small where chance made the shape large
         shape = np.minimum(shape, 2 * rows.effective * point.negentropy)
