@@ -65,7 +65,7 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "labels?", f"{', '.join(few)}: {text} {override('drop', few)}"
     if rising := facts.get("rising", [])[:4]:
         text = "rises from row to row, as what counts or dates the rows: left out below by"
-        yield "index?", f"{', '.join(rising)}: {text} {override('drop', rising)}"
+        yield "index?", f"{', '.join(map(str, rising))}: {text} {override('drop', rising)}"
     if beside := facts.get("beside_items"):
         yield "no items?", f"{', '.join(beside[:4])}: other numbers than answers: left out below"
     if codes := facts.get("codes"):

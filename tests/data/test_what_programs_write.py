@@ -485,3 +485,48 @@ def test_the_index_of_two_levels_is_no_measurement(tmp_path):
     table.to_csv(tmp_path / "a.csv")
     _, command = describe(tmp_path / "a.csv")
     assert "data.drop=[trial,subj]" in command.text
+
+
+@pytest.mark.parametrize("form", ["fortran", "truth"])
+def test_rows_without_a_header_may_have_any_form_of_number(tmp_path, form):
+    X = (
+        np.round(RNG.normal(size=(12, 8)), 3)
+        if form == "fortran"
+        else (RNG.random((12, 8)) > 0.5).astype(float)
+    )
+    words = [[f"{v:.4E}".replace("E", "D") if form == "fortran" else str(bool(v)) for v in row] for row in X]
+    (tmp_path / "x.txt").write_text("\n".join(" ".join(row) for row in words))
+    np.testing.assert_allclose(values(source_of(tmp_path / "x.txt")), X)
+
+
+@pytest.mark.parametrize("kind", ["nc", "3.nc", "zarr"])
+def test_bounds_of_a_coordinate_are_not_the_data(tmp_path, kind):
+    pytest.importorskip("zarr")
+    cells = RNG.normal(size=(24, 2, 3))
+    data = xarray.Dataset({"t": (("time", "lat", "lon"), cells), "crs": 0}, {"time": np.arange(24.0)})
+    data["time_bnds"] = (("time", "bnds"), np.arange(48.0).reshape(24, 2))
+    data.time.attrs["bounds"], data.t.attrs["grid_mapping"] = "time_bnds", "crs"
+    path = tmp_path / f"x.{kind}"
+    if kind == "zarr":
+        data.to_zarr(path)
+    else:
+        data.to_netcdf(path, **({"engine": "h5netcdf"} if kind == "nc" else {"engine": "scipy"}))
+    np.testing.assert_allclose(values(source_of(path, rows="time")), cells.reshape(24, 6))
+    assert source_of(path, dataset="time_bnds").p == 2
+
+
+def test_a_column_without_a_name_is_left_out_by_its_number(tmp_path):
+    rows = np.column_stack([np.arange(80) * 0.1, RNG.laplace(size=(80, 3))])
+    np.savetxt(tmp_path / "x.txt", rows)
+    _, command = describe(tmp_path / "x.txt")
+    assert "data.drop=0" in command.text
+    text = "\n".join(f"{'ab'[i % 2]},{','.join(map(str, row))}" for i, row in enumerate(rows))
+    (tmp_path / "y.csv").write_text(text)
+    _, command = describe(tmp_path / "y.csv")
+    assert "data.drop=[0,1]" in command.text
+
+
+def test_a_questionnaire_of_two_answers_has_fewer_factors_than_items(tmp_path):
+    np.save(tmp_path / "x.npy", RNG.random((90, 5)) > 0.5)
+    _, command = describe(tmp_path / "x.npy")
+    assert "model=factor_analysis" in command.text and command.k < 5

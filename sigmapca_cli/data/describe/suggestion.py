@@ -1,6 +1,7 @@
 """The command that trains on data that were described: how they are read and repaired, how many components, by what."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,8 @@ def suggestion(
     if facts.get("patch_shape") is not None:
         return Suggestion(tuple(words), None, "32, or the rank if it is smaller", better["task"])
     k, why = number_of_components(better)
+    if "model=factor_analysis" in better["task"].words and isinstance(k, int) and k >= better["features"]:
+        k, why = max(1, better["features"] - 1), "fewer factors than items, as each has a noise of its own"
     return Suggestion(tuple(words), k, why, better["task"])
 
 
@@ -105,8 +108,16 @@ def cleaning(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         found["missing"] = "drop" if few else "mean"
     beside = [*facts.get("labels", []), *facts.get("rising", [])]
     if beside and not options.get("transpose"):
-        found["drop"] = [*(options.get("drop") or []), *beside]
+        before = options.get("drop") or []
+        found["drop"] = [*before, *(in_file(one, before) if isinstance(one, int) else one for one in beside)]
     return found
+
+
+def in_file(feature: int, left_out: Sequence[Any]) -> int:
+    """Return the number of a column in the file, from its number among those that are read."""
+    for place in sorted(int(one) for one in left_out):
+        feature += place <= feature
+    return feature
 
 
 def weighing(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

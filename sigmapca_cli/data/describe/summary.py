@@ -70,7 +70,11 @@ def summary(source: Source) -> dict[str, Any]:
         facts["columns"] = column_facts(source, raw)
         facts["codes"] = codes_in(raw)
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
-        facts["rising"] = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
+        rising = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
+        named = source.names is not None
+        facts["rising"] = (
+            rising if named else [j for j, c in enumerate(facts["columns"]) if c["name"] in rising]
+        )
     source.axes_tolerance = ROUGH
     axes = source.leading_axes(LEADING)
     values, rank = axes.values, axes.rank

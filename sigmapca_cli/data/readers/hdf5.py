@@ -92,7 +92,8 @@ def _chosen(
     """Return the name of the data set to read, or `_side_by_side` of vectors of equal length."""
     if wanted is not None:
         return pick(path, names, wanted, "dataset")
-    numeric = [name for name in names if file[name].dtype.kind in "biufc"]
+    beside = _describing(file, names) if cfg.recognise else set()
+    numeric = [name for name in names if file[name].dtype.kind in "biufc" and name not in beside]
     matrices = [name for name in numeric if file[name].ndim == 2]
     tables = [name for name in names if file[name].ndim == 1 and file[name].dtype.names]
     if len(wide := [name for name in matrices if min(file[name].shape) > 1]) == 1 and _of_matlab(
@@ -187,6 +188,15 @@ def _dimensions(
     return names, values, numbers
 
 
+def _describing(file: Any, names: Sequence[str]) -> set[str]:
+    """Return the variables of netCDF that describe others, as bounds and coordinates do."""
+    said = [
+        file.attrs.get("coordinates", ""),
+        *(file[n].attrs.get(key, "") for n in names for key in DESCRIBING),
+    ]
+    return {word for text in said for word in as_text(text).split()}
+
+
 def _side_by_side(file: Any, names: Sequence[str], path: Path) -> tuple[list[str], list[str]]:
     """Return the numeric vectors of equal length, the columns of a data frame, and a note on those left out.
 
@@ -197,11 +207,7 @@ def _side_by_side(file: Any, names: Sequence[str], path: Path) -> tuple[list[str
         for name in names
         if file[name].ndim == 1 and file[name].dtype.kind in "biuf" and not file[name].is_scale
     ]
-    said = [
-        file.attrs.get("coordinates", ""),
-        *(file[n].attrs.get(key, "") for n in names for key in DESCRIBING),
-    ]
-    describing = {word for text in said for word in as_text(text).split()}
+    describing = _describing(file, names)
     left_out = [name for name in vectors if name in describing]
     vectors = [name for name in vectors if name not in describing]
     order = list(file)  # order of creation, if the file stores it; `visititems` is alphabetical

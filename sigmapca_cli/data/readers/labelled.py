@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.dimensions import as_matrix, labels_of
-from sigmapca_cli.data.readers.hdf5 import pick
+from sigmapca_cli.data.readers.hdf5 import DESCRIBING, pick
 from sigmapca_cli.data.readers.table import Table
 
 
@@ -32,7 +32,14 @@ def variable_of(data: Any, where: Any, wanted: str | None) -> Any:
     Vectors of one dimension are the columns of a table, an array with the dimension `column`. Raise InputError where
     there is a choice.
     """
-    numeric = [str(name) for name, array in data.data_vars.items() if array.dtype.kind in "biufc"]
+    said = [
+        held.get(key, "")
+        for a in data.variables.values()
+        for held in (a.attrs, a.encoding)
+        for key in DESCRIBING
+    ]
+    beside = {word for text in said for word in str(text).split()}
+    numeric = [str(n) for n, a in data.data_vars.items() if a.dtype.kind in "biufc" and str(n) not in beside]
     if wanted is not None:
         return data[pick(where, [str(name) for name in data.variables], wanted, "dataset")]
     matrices = [name for name in numeric if data[name].ndim == 2]

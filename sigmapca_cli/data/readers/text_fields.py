@@ -117,14 +117,14 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
 
 def rising(fields: Sequence[str]) -> bool:
     """Return whether all fields are whole numbers, each larger than the one before."""
-    return all(WHOLE.fullmatch(f) for f in fields) and all(a < b for a, b in pairwise(map(float, fields)))
+    return all(WHOLE.fullmatch(f) for f in fields) and all(a < b for a, b in pairwise(map(number, fields)))
 
 
 def in_order(fields: Sequence[str]) -> bool:
     """Return whether all fields are numbers, each larger, or each smaller, than the one before."""
     if not all(is_number(f) for f in fields):
         return False
-    steps = [b - a for a, b in pairwise(map(float, fields))]
+    steps = [b - a for a, b in pairwise(map(number, fields))]
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
 
 
@@ -138,7 +138,7 @@ def at_equal_distances(fields: Sequence[str]) -> bool:
     if len(fields) < FEW or not in_order(fields):
         return False
     unit = 10.0 ** -max(len(field.partition(".")[2]) for field in fields)
-    steps = [b - a for a, b in pairwise(map(float, fields))]
+    steps = [b - a for a, b in pairwise(map(number, fields))]
     spread, least = max(steps) - min(steps), min(map(abs, steps))
     if spread < 1e-6 * least:
         return True
@@ -150,7 +150,7 @@ def turning(fields: Sequence[str]) -> bool:
     """Return whether a record goes up and down as unrelated numbers do: at every third of its fields or more."""
     if not all(is_number(f) for f in fields):
         return False
-    steps = [b - a for a, b in pairwise(map(float, fields))]
+    steps = [b - a for a, b in pairwise(map(number, fields))]
     return sum(a * b < 0 for a, b in pairwise(steps)) >= len(steps) / 3
 
 
@@ -178,8 +178,8 @@ def far_from(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """Return whether each number of the first record, of three or more, lies outside twice the range below it."""
     far = 0
     for i, text in enumerate(first):
-        below = [float(row[i]) for row in rest if i < len(row) and is_number(row[i])]
+        below = [number(row[i]) for row in rest if i < len(row) and is_number(row[i])]
         if below:
             low, high = min(below), max(below)
-            far += not low - (high - low) <= float(text) <= high + (high - low)
+            far += not low - (high - low) <= number(text) <= high + (high - low)
     return len(first) > 2 and far == len(first)
