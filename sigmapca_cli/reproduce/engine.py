@@ -7,12 +7,13 @@ import functools
 import io
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,15 +117,32 @@ def crew(jobs: int) -> Iterator[Each]:
 def as_they_come(
     workers: ProcessPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[Any]:
-    """function(item) for every item, the quickest first."""
+    """function(item) for every item, the quickest first. An error here, such as Ctrl-C, stops the processes."""
     try:
-        for future in as_completed([workers.submit(function, item) for item in items]):
+        with deaf_children():
+            futures = [workers.submit(function, item) for item in items]
+        for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
         raise RunFailed("a run's process was killed (out of memory?): try --jobs 1") from None
     except BaseException:
         workers.shutdown(wait=False, cancel_futures=True)
+        for child in active_children():
+            child.terminate()  # a run that it trains is saved
         raise
+
+
+@contextlib.contextmanager
+def deaf_children() -> Iterator[None]:
+    """Let processes that begin in this block ignore Ctrl-C, which a terminal sends to all: this process stops them.
+
+    While they import what they need, nothing in them could handle it.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -211,3 +211,26 @@ messages.show_warnings = show_warnings
 """
     ended = run_command(["models"], tmp_path, {}, before=before)
     assert ended.returncode == 1 and "standard output" not in ended.stderr and "--debug" in ended.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_ctrl_c_while_the_processes_of_reproduce_begin_is_one_line(tmp_path, count):
+    """A terminal sends it to all of them: here as soon as so many have begun, the tracker of resources among them."""
+    command = [sys.executable, "-m", "sigmapca_cli", "reproduce", "signals-orthogonal", "--quick", "-j", "2"]
+    run = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heard,
+    )
+    begun = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    while run.poll() is None and len(begun.read_text().split()) < count:
+        time.sleep(0.01)
+    time.sleep(0.1 * count)
+    os.killpg(run.pid, signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 130 and errors.count("\n") == 1 and "Ctrl-C" in errors
