@@ -23,7 +23,8 @@ def refuse_unread(given: Sequence[Override], folders: Folders) -> None:
     A job that cannot be composed says so itself. Patterns for choices (glob) are known to Hydra alone, later.
     """
     from sigmapca_cli.composition.keys import dotted
-    from sigmapca_cli.runner.unread import Why, refusal, unread
+    from sigmapca_cli.runner.rules import Why
+    from sigmapca_cli.runner.unread import refusal, unread
 
     own = [o for o in given if not o.is_hydra_override() and o.key_or_group != "detach"]
     swept = [o for o in own if o.is_sweep_override()]
@@ -42,7 +43,8 @@ def refuse_unread(given: Sequence[Override], folders: Folders) -> None:
             job = compose_job([*fixed, *itertools.chain.from_iterable(chosen)], folders)
         except InputError:
             return
-        ignored = unread(job.cfg, ignored)
+        # Jobs may run on other machines than this one.
+        ignored = {key: why for key, why in unread(job.cfg, ignored).items() if not why.here}
         if not ignored or number == MOST:
             return
     if any(why.reason for why in ignored.values()):  # a sweep without a job is refused elsewhere

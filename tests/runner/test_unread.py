@@ -137,6 +137,12 @@ def test_a_typed_key_that_is_read_is_not_refused(words):
     assert refuse_unread(compose_job([*DATA, *words.split()])) == []
 
 
+def test_what_only_a_run_on_this_machine_does_not_read_is_said(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (line,) = refuse_unread(compose_job([*DATA, "precision=high"]))
+    assert line.startswith("precision=high: ")
+
+
 def test_keys_of_an_experiment_are_said_and_those_of_models_and_recipes_never():
     job = compose_job(["experiment=signals-orthogonal", "solver=newton", "a=2"])
     (by_steps, start) = refuse_unread(job)
