@@ -499,6 +499,16 @@ def test_rows_without_a_header_may_have_any_form_of_number(tmp_path, form):
     np.testing.assert_allclose(values(source_of(tmp_path / "x.txt")), X)
 
 
+def test_a_minus_has_several_forms(tmp_path):
+    X = np.round(RNG.normal(size=(12, 3)), 2)
+    for name, form in (("sign", "−{:.2f}"), ("parentheses", "({:.2f})")):
+        words = [[form.format(-v) if v < 0 else f"{v:.2f}" for v in row] for row in X]
+        (tmp_path / f"{name}.csv").write_text("a,b,c\n" + "\n".join(",".join(row) for row in words))
+    np.testing.assert_array_equal(values(source_of(tmp_path / "sign.csv")), X)
+    with pytest.raises(InputError, match="a minus instead of parentheses"):
+        source_of(tmp_path / "parentheses.csv")
+
+
 @pytest.mark.parametrize("kind", ["nc", "3.nc", "zarr"])
 def test_bounds_of_a_coordinate_are_not_the_data(tmp_path, kind):
     pytest.importorskip("zarr")

@@ -19,6 +19,7 @@ from sigmapca_cli.data.readers.text_fields import (
     MISSING,
     amount_and_unit,
     is_missing,
+    is_number,
     kind_of,
     number,
     with_unit,
@@ -262,6 +263,8 @@ def other_notation(text: str, layout: Layout) -> str | None:
         return "if the point is a decimal sign, add data.decimal=point"
     if THOUSANDS.match(text):
         return "write numbers without thousands separators"
+    if text[:1] + text[-1:] == "()" and is_number(text[1:-1], layout.decimal):
+        return "write negative numbers with a minus instead of parentheses"
     if not with_unit(text) and (";" in text or ("," in text and layout.delimiter != ",")):
         return "if another character separates the columns, give it with data.delimiter="
     return None

@@ -32,6 +32,7 @@ def number(text: str, decimal: str = ".") -> float:
         return TRUTH[text.lower()]  # like the booleans of a Parquet table
     if FORTRAN.fullmatch(text):
         text = text.upper().replace("D", "E")
+    text = text.replace("−", "-")  # the sign of word processors
     return float(text.replace(",", ".") if decimal == "," else text)
 
 
