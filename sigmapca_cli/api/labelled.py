@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.api.arrays import FOLDER, folder_of
-from sigmapca_cli.data.matrix.arrays import check_numbers
+from sigmapca_cli.data.matrix.arrays import check_matrix, check_numbers
 from sigmapca_cli.data.readers.hdf5 import NO_VARIABLE
 from sigmapca_cli.data.readers.labelled import variable_of
 from sigmapca_cli.storage.folders import outputs_root
@@ -23,7 +23,10 @@ def kept(data: Any, wanted: str | None, outputs: str | None) -> Path:
     """
     array = variable_of(data, "data", wanted) if hasattr(data, "data_vars") else data
     values = np.ascontiguousarray(array.values)
-    check_numbers(values.dtype, "data")
+    if values.ndim > 2:
+        check_numbers(values.dtype, "data")
+    else:
+        check_matrix(values, "data")
     along = {str(dim): coordinates(array, dim) for dim in array.dims}
     name = "data" if array.name is None or str(array.name) in along else str(array.name)
     digest = hashlib.sha256(repr((name, values.dtype.str, values.shape, list(along))).encode())
@@ -44,7 +47,9 @@ def coordinates(array: Any, dim: Any) -> np.ndarray | None:
     found = np.asarray(array[dim].values)
     if found.dtype.kind == "M":
         found = np.datetime_as_string(found, unit="auto")
-    return found if found.dtype.kind in "biuf" else np.char.encode(found.astype(str), "utf-8")
+    if found.dtype.kind in "biuf":
+        return found
+    return np.char.encode([str(value) for value in found.tolist()], "utf-8")  # of several levels: tuples
 
 
 def write(path: Path, name: str, values: np.ndarray, along: dict[str, np.ndarray | None], units: str) -> None:

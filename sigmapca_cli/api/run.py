@@ -184,7 +184,7 @@ class Run(StoredRun):
         return as_ica(self, info)
 
     def maps(self) -> np.ndarray:
-        """Return the filters of gridded data, such as maps through time, in the shape of the grid.
+        r"""Return the filters of gridded data, such as maps through time, in the shape of the grid.
 
         Returns
         -------

@@ -78,6 +78,11 @@ def test_columns_of_xarray_have_their_names():
     table = xarray.Dataset({"a b": ("row", X[:, 0]), "c": ("row", X[:, 1]), "d": ("row", X[:, 2])})
     assert sp.train(table, **SETTINGS).names == ["a b", "c", "d"]
     assert sp.train(xarray.DataArray(X), **SETTINGS).names is None
+    cells = xarray.DataArray(np.c_[X, X[:, :1] ** 2].reshape(200, 2, 2), dims=("t", "y", "x"))
+    stacked = cells.assign_coords(y=[1, 2], x=[3, 4]).stack(cell=("y", "x"))
+    assert sp.train(stacked, **SETTINGS).names[0] == "(1, 3)"
+    with pytest.raises(sp.InputError, match="needs 2"):
+        sp.train(array[:, 0], **SETTINGS)
     with pytest.raises(sp.InputError, match=r"data\.dataset"):
         sp.train(xarray.Dataset({"x": (("n", "p"), X), "y": (("n", "p"), X)}), **SETTINGS)
     both = xarray.Dataset({"x": (("n", "p"), X), "y": (("n", "q"), X[:, :2])})
