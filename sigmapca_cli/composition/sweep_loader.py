@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from sigmapca_cli.system.errors import InputError
+
 
 class SweepLoader:
     """Stand in for Hydra's loader of configurations: the same configurations, from the same functions of Hydra.
@@ -80,8 +82,16 @@ class SweepLoader:
 
 
 def folder_of(config: Any) -> Path:
-    """Return the folder of a job within its sweep; `config` is the job's composed configuration with Hydra's part."""
-    return Path(str(config.hydra.sweep.dir)) / str(config.hydra.sweep.subdir)
+    """Return the folder of a job within its sweep; `config` is the job's composed configuration with Hydra's part.
+
+    Raise InputError for one that is elsewhere, or deeper: there the sweep would not find it.
+    """
+    name = str(config.hydra.sweep.subdir)
+    if "/" in name or name.startswith("."):
+        raise InputError(
+            f"hydra.sweep.subdir={name}: has to name a folder in that of the sweep, without / or a dot before"
+        )
+    return Path(str(config.hydra.sweep.dir)) / name
 
 
 @functools.lru_cache(1000)

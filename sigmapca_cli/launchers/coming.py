@@ -49,7 +49,7 @@ class Queue:
         self.loader, self.config, self.numbered, self.alone = loader, config, numbered, alone
         self.typing = Typing()
         self.asked: dict[int, tuple[Path, list[str]]] = {}
-        self.folders: set[Path] = set()
+        self.hashes: dict[Path, str] = {}
         self.finished, self.told, self.last = 0, 0, time.monotonic()
 
     def groups(self) -> Iterator[list[Coming]]:
@@ -81,11 +81,12 @@ class Queue:
         config = self.loader.job(self.config, overrides, number)
         folder, job, key = folder_of(config), None, None
         self.asked[number] = folder, words_of(config.get("objective"))
-        if folder in self.folders:
-            return None
-        self.folders.add(folder)
         try:
             job = job_of(config, typing=self.typing)
+            if folder in self.hashes:  # another job's folder refuses this one, in its turn
+                same = self.hashes[folder] == job.hash
+                return None if same else Coming(number, overrides, folder, job, None)
+            self.hashes[folder] = job.hash
             # Rows of files may have changed: whether their runs have finished is asked when the rows are read.
             if job.cfg.data.name in kinds_of("made") and is_done(job, folder):
                 self.finished += 1

@@ -71,3 +71,15 @@ def test_a_value_of_another_type_is_refused_and_leaves_nothing_behind():
         job_from({**plain, "seed": "word"}, typing=typing)
     assert job_from({**plain, "seed": 3}, typing=typing).cfg.seed == 3
     assert job_from(plain, typing=typing).plain == first.plain == job_from(plain).plain
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", ".hidden"])
+def test_a_folder_that_the_sweep_would_not_find_is_refused(queue, name):
+    with pytest.raises(InputError, match=r"hydra\.sweep\.subdir"):
+        next(queue([("data=planted", "k=2", f"hydra.sweep.subdir={name}")]).groups())
+
+
+def test_another_job_in_the_same_folder_is_not_passed_over(queue):
+    sweep = [("data=planted", "k=2", f"a={a}", "hydra.sweep.subdir=same") for a in (1, 1, 2)]
+    came = [[(one.number, one.key is None) for one in members] for members in queue(sweep).groups()]
+    assert came == [[(2, True)], [(0, False)]]  # which is refused by the run that it finds there
