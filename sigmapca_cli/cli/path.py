@@ -1,4 +1,4 @@
-"""`sigmapca path`: the agreement of halves as λ or a is followed."""
+"""`sigmapca path`: the agreement of halves as τ, λ or a is followed."""
 
 from typing import Any
 
@@ -7,14 +7,16 @@ import typer
 
 def add(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("path", help="Follow λ or a on two halves of the data.")(path)
+    app.command("path", help="Follow τ, λ or a on two halves of the data.")(path)
 
 
 def path(
     overrides: list[str] = typer.Argument(
         None, metavar="OVERRIDE", help="data= and k=, as for train; the halves are made here."
     ),
-    along: str = typer.Option("lam", "--along", metavar="WHAT", help="lam, or a (slower)."),
+    along: str = typer.Option(
+        "tau", "--along", metavar="WHAT", help="tau, lam (solver=moments) or a (solver=newton)."
+    ),
     output: str = typer.Option(
         None, "-o", "--output", metavar="STEM", help="Keep it: STEM.png, .pdf, .json."
     ),
@@ -31,7 +33,7 @@ def path(
     from sigmapca_cli.figures.save import targets
     from sigmapca_cli.settings.checks import choice
 
-    choice("--along", along, ("lam", "a"))
+    choice("--along", along, ("tau", "lam", "a"))
     job = compose_job(overrides or [])
     refuse_fixed(job)
     cfg = job.cfg
@@ -40,22 +42,22 @@ def path(
     made = halves_of(cfg.data)
     halves, name, k = prepared(cfg, made)
     from sigmapca_cli.evaluation import paths
-    from sigmapca_cli.solvers.fourth_moments import path as follow
+    from sigmapca_cli.solvers import knots as measured
 
-    limit, pca = follow.span(halves), follow.agreement(halves, None)
+    limit, pca = measured.span(halves), measured.agreement(halves, None)
     if not as_json:
         print(f"{name}, k={k}; halves: {made.words}")
         print(f"halves agree in linear PCA {pca:.4f}, at most (span) {limit:.4f}")
         print(f"{along:>6}  agreement  filters that jumped (in each half)")
     knots = []
-    for knot in follow.over_lam(halves) if along == "lam" else follow.over_a(halves):
+    for knot in walked(along, halves, in_time=made.by_time):
         knots.append(knot)
         if not as_json:
             mark = "" if knot.converged else "  not converged"
             print(
                 f"{knot.at:>6g}  {knot.agreement:.4f}     {knot.jumps[0]}, {knot.jumps[1]}{mark}", flush=True
             )
-    top = follow.best(knots)
+    top = measured.best(knots)
     facts: dict[str, Any] = {
         "data": name,
         "along": along,
@@ -93,21 +95,33 @@ def refuse_fixed(job: Any) -> None:
     refuse_all_but(("k", "recipe", "experiment", "solver.clip"), job, "a path")
 
 
-SCALES = (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)
-LAMS = (0.01, 0.03, 0.1, 0.33, 1.0)
+WEIGHTS = (0.01, 0.03, 0.1, 0.33, 1.0)
+SHORT = {"tau": WEIGHTS, "lam": WEIGHTS, "a": (float("inf"), 10.0, 6.0, 4.0, 3.0, 2.0)}
 """Values of a short path."""
+
+
+def walked(along: str, halves: Any, values: Any = None, *, in_time: bool = False) -> Any:
+    """Return the knots of a path, one by one as they are solved; values: its own unless given."""
+    from sigmapca_cli.solvers import path as follow
+    from sigmapca_cli.solvers.fourth_moments.choose import LAMS, over_lam
+
+    if along == "tau":
+        return follow.over_tau(halves, values or follow.TAUS, in_time=in_time)
+    return (
+        over_lam(halves, values or LAMS) if along == "lam" else follow.over_a(halves, values or follow.SCALES)
+    )
 
 
 def followed(cfg: Any, along: str, halves: Any = None) -> tuple[float, list[Any], list[Any], int]:
     """Follow a short path on two halves, every second row unless given: best agreement, knots, (P, Y) of both, k."""
     from sigmapca_cli.data.describe.describe import silence_warnings
     from sigmapca_cli.data.halves import EVERY_SECOND
-    from sigmapca_cli.solvers.fourth_moments import path as follow
+    from sigmapca_cli.solvers.knots import best
 
     with silence_warnings():
         both, _, k = prepared(cfg, EVERY_SECOND if halves is None else halves)
-        knots = list(follow.over_a(both, SCALES) if along == "a" else follow.over_lam(both, LAMS))
-    return follow.best(knots).agreement, knots, both, k
+        knots = list(walked(along, both, SHORT[along]))
+    return best(knots).agreement, knots, both, k
 
 
 def in_json(value: float) -> float | str:
@@ -139,5 +153,5 @@ def prepared(cfg: Any, halves: Any) -> tuple[list[Any], str, int]:
     # k must be the same number in both halves
     k = min(count_for(source, cfg.k) for source in sources)
     if k == 1:
-        raise InputError("k=1: neither λ nor a changes a single filter; a path needs k of 2 or more")
+        raise InputError("k=1: neither τ, λ nor a changes a single filter; a path needs k of 2 or more")
     return [project(source, k, cfg.solver.clip)[:2] for source in sources], cfg.data.name, k

@@ -1,18 +1,18 @@
-"""What a path over λ or a says: which values the data support, and whether they support any."""
+"""What a path over τ, λ or a says: which values the data support, and whether they support any."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from sigmapca_cli.evaluation.chance import matched_cosine
-from sigmapca_cli.solvers.fourth_moments.path import CLOSE, NEAR, Knot, best, good
+from sigmapca_cli.solvers.knots import CLOSE, NEAR, Knot, best, good
 
 HALF = 0.5
 """Smallest part of the way from chance to the span limit at which halves are said to agree."""
 
 
 def supported(knots: Sequence[Knot], span: float, k: int) -> list[float]:
-    """Return the values of λ or a at which the halves agree within NEAR of the best; [] if they agree at none.
+    """Return the values of τ, λ or a at which the halves agree within NEAR of the best; [] if they agree at none.
 
     Agreement is measured from the level of random axes in a common k-dimensional subspace to the span limit.
     """

@@ -1,4 +1,4 @@
-"""Figure of the agreement of halves along a path over λ or a."""
+"""Figure of the agreement of halves along a path over τ, a or λ."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: str = "") -> Figure:
-    """Draw the agreement over λ or a (log scale), with lines for linear PCA and the span, and rings where filters jump.
+ALONG = {
+    "tau": "τ, weight of the negentropies",
+    "a": "a, scale of the nonlinearity (∞ at the right end)",
+    "lam": "λ, weight of the fourth cumulants",
+}
+"""The horizontal axis; λ is of paths that older versions left."""
 
-    knots: `solvers.fourth_moments.path.Knot`. a = ∞ is drawn at twice the largest finite a.
+
+def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: str = "") -> Figure:
+    """Draw the agreement over τ, a or λ (log scale), lines for linear PCA and the span, and rings where filters jump.
+
+    knots: `solvers.knots.Knot`. a = ∞ is drawn at twice the largest finite a.
     """
     at = np.array([knot.at for knot in knots])
     finite = at[np.isfinite(at)]
@@ -33,9 +41,7 @@ def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: 
               markersize=8, label="filters jumped here")  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlabel(
-        "λ, weight of the fourth cumulants"
-        if along == "lam"
-        else "a, scale of the nonlinearity (∞ at the right end)",
+        ALONG[along],
         fontsize=8,
     )
     axes.set_ylabel("agreement of halves, mean matched |cos|", fontsize=8)

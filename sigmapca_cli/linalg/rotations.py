@@ -31,3 +31,11 @@ def disjoint_pairs(k: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         found.append((i, j))
         ring = ring[1:] + ring[:1]
     return found
+
+
+def matches(R: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return |cos| between the unit columns of R and the columns of S matched to them, (k,); best assignment."""
+    from scipy.optimize import linear_sum_assignment
+
+    cosine = np.abs(R.T @ S)
+    return np.asarray(cosine[linear_sum_assignment(-cosine)])

@@ -1,4 +1,4 @@
-"""Paths over λ or a that `sigmapca path -o STEM` left beside the runs, as sections of a report."""
+"""Paths over τ, a or λ that `sigmapca path -o STEM` left beside the runs, as sections of a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ LARGEST = 1_000_000
 """Bytes of a file that can be a path."""
 MOST = 12
 """Paths on one page."""
-WORDS = {"lam": "λ, weight of the fourth cumulants", "a": "a, scale of the nonlinearity"}
+WORDS = {
+    "tau": "τ, weight of the negentropies",
+    "a": "a, scale of the nonlinearity",
+    "lam": "λ, weight of the fourth cumulants",
+}
+"""What a path follows; λ is of paths that older versions left."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`sigmapca path` says which λ the data support, draws it, and refuses what it does not know."""
+"""`sigmapca path` says which τ the data support, draws it, and refuses what it does not know."""
 
 import json
 import re
@@ -11,36 +11,38 @@ DATA = ["data=planted", "data.n=4000", "data.p=12", "data.k=4", "data.group=2", 
 
 
 def test_path_names_the_best_knot_and_draws(sigmapca, tmp_path):
-    result = sigmapca("path", *DATA, "-o", str(tmp_path / "lam"))
+    result = sigmapca("path", *DATA, "-o", str(tmp_path / "tau"))
     assert result.returncode == 0, result.stderr
-    assert "halves agree in linear PCA" in result.stdout and "best: lam=" in result.stdout
-    assert (tmp_path / "lam.png").stat().st_size > 5000 and (tmp_path / "lam.pdf").exists()
+    assert "halves agree in linear PCA" in result.stdout and "best: tau=" in result.stdout
+    assert (tmp_path / "tau.png").stat().st_size > 5000 and (tmp_path / "tau.pdf").exists()
 
 
 @pytest.mark.full
 def test_path_as_json(sigmapca):
     found = json.loads(sigmapca("path", *DATA, "--json").stdout)
-    assert found["linear_pca"] < 0.98 < found["knots"][6]["agreement"] <= found["span"] + 1e-6
+    assert found["linear_pca"] < 0.98 < found["knots"][5]["agreement"] <= found["span"] + 1e-6
     assert found["best"] in [knot["at"] for knot in found["knots"]]
 
 
 @pytest.mark.full
-def test_path_over_a(sigmapca):
+def test_path_over_a_and_over_lam(sigmapca):
     result = sigmapca("path", *DATA, "--along", "a")
     assert result.returncode == 0 and "best: a=" in result.stdout and "inf" in result.stdout
+    result = sigmapca("path", *DATA, "--along", "lam")
+    assert result.returncode == 0 and "best: lam=" in result.stdout
 
 
 def test_an_unknown_path_is_refused(sigmapca):
     result = sigmapca("path", *DATA, "--along", "k")
-    assert result.returncode == 2 and "--along=k: choose one of lam, a" in result.stderr
+    assert result.returncode == 2 and "--along=k: choose one of tau, lam, a" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.full
 def test_a_path_keeps_its_numbers_beside_the_figure(sigmapca, tmp_path):
-    result = sigmapca("path", *DATA, "-o", str(tmp_path / "lam"), "--json")
-    kept = json.loads((tmp_path / "lam.json").read_text())
-    assert kept == json.loads(result.stdout) and kept["k"] == 4 and len(kept["knots"]) == 14
+    result = sigmapca("path", *DATA, "-o", str(tmp_path / "tau"), "--json")
+    kept = json.loads((tmp_path / "tau.json").read_text())
+    assert kept == json.loads(result.stdout) and kept["k"] == 4 and len(kept["knots"]) == 9
 
 
 @pytest.mark.full
@@ -49,7 +51,7 @@ def test_gaussian_rows_support_no_value_and_k_may_be_left_to_the_data(sigmapca, 
     result = sigmapca("path", "data=array", "data.path=g.npy", "--json")
     found = json.loads(result.stdout)
     assert found["k"] == 6 and found["good"] == []
-    assert found["sentence"].startswith("the halves agree at no lam:")
+    assert found["sentence"].startswith("the halves agree at no tau:")
 
 
 def test_one_filter_has_no_path(sigmapca, tmp_path):

@@ -1,11 +1,13 @@
-"""Paths over λ and a: where halves agree and where they do not, jumps, and the choice of λ."""
+"""Paths over τ and a: where halves agree and where they do not, jumps, and the choice of λ."""
 
 import numpy as np
 import pytest
 from mechanisms import every
 from solver_helpers import components, orthogonal, sources
 
-from sigmapca_cli.solvers.fourth_moments import path
+from sigmapca_cli.solvers import knots as measured
+from sigmapca_cli.solvers import path
+from sigmapca_cli.solvers.fourth_moments import choose
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 
 
@@ -23,11 +25,11 @@ def halves(kind, n=20_000, k=6, group=3):
 
 def test_halves_agree_along_the_path_where_pca_does_not():
     both = halves("mixed")
-    knots = list(path.over_lam(both))
-    assert [knot.at for knot in knots] == list(path.LAMS) and all(knot.converged for knot in knots)
-    assert path.agreement(both, None) < 0.95 < 0.998 < min(knot.agreement for knot in knots)
-    assert path.span(both) > 0.999
-    assert path.good(knots) == knots
+    knots = list(path.over_tau(both))
+    assert [knot.at for knot in knots] == list(path.TAUS) and all(knot.converged for knot in knots)
+    assert measured.agreement(both, None) < 0.95 < 0.997 < min(knot.agreement for knot in knots)
+    assert measured.span(both) > 0.999
+    assert measured.good(knots) == knots
     # the first knot leaves the accidents of linear PCA; after that nothing branches
     assert min(knots[0].jumps) > 0 and all(knot.jumps == (0, 0) for knot in knots[1:])
 
@@ -39,7 +41,7 @@ def test_gaussian_groups_agree_nowhere_and_no_knot_is_praised_for_it():
         Y = rng.normal(size=(20_000, 6))
         V = np.linalg.eigh(np.cov(Y.T))[1]
         both.append((V, Y @ V))
-    knots = list(path.over_lam(both))
+    knots = list(path.over_tau(both))
     assert max(knot.agreement for knot in knots) < 0.9
 
 
@@ -58,17 +60,17 @@ def test_a_jump_is_counted():
 
 def test_good_knots_have_no_gap():
     def knot(at, agreement):
-        return path.Knot(at, agreement, (0, 0), True)
+        return measured.Knot(at, agreement, (0, 0), True)
 
     knots = [knot(1, 0.995), knot(2, 0.9), knot(3, 0.992), knot(4, 0.999), knot(5, 0.98)]
-    assert path.best(knots).at == 4
-    assert [found.at for found in path.good(knots)] == [3, 4]
+    assert measured.best(knots).at == 4
+    assert [found.at for found in measured.good(knots)] == [3, 4]
 
 
 @pytest.mark.parametrize("kind", every(["laplace", "uniform"], ["laplace"]))
 def test_lam_is_chosen_near_a_tenth_where_nothing_speaks_against_it(kind):
     Y, _ = components(sources(kind, 20_000, 6, 3), p=20)
-    lam, agreement = path.chosen_lam(Y)
+    lam, agreement = choose.chosen_lam(Y)
     assert lam == 0.1 and agreement > 0.998
 
 
@@ -78,8 +80,8 @@ def test_lam_is_chosen_smaller_where_variance_says_more():
     Y = rng.normal(size=(20_000, 6)) * [1.5, 1.4, 1.3, 1.2, 1.1, 1.0]
     Y[rng.choice(20_000, 40, replace=False)] *= 5
     Y = (Y - Y.mean(0)) @ np.linalg.eigh(np.cov(Y.T))[1][:, ::-1]
-    lam, agreement = path.chosen_lam(Y)
-    part = np.arange(20_000) * path.STRETCHES // 20_000 % 2
+    lam, agreement = choose.chosen_lam(Y)
+    part = np.arange(20_000) * choose.STRETCHES // 20_000 % 2
     fixed = [(np.eye(6), Y[part == half]) for half in (0, 1)]
-    at_a_tenth = path.agreement(fixed, [maximise(half).R for _, half in fixed])
-    assert lam < 0.1 and agreement > at_a_tenth + path.CLOSE
+    at_a_tenth = measured.agreement(fixed, [maximise(half).R for _, half in fixed])
+    assert lam < 0.1 and agreement > at_a_tenth + measured.CLOSE

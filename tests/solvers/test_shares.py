@@ -16,9 +16,9 @@ from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.methods.direct import pca_svd, ppca
 from sigmapca_cli.runner.shared import check_shares
+from sigmapca_cli.solvers.fourth_moments.choose import chosen_lam
 from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
-from sigmapca_cli.solvers.fourth_moments.path import chosen_lam
 from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
 from sigmapca_cli.solvers.newton import polish, solve
 from sigmapca_cli.solvers.rows import projection

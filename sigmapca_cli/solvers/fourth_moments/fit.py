@@ -10,8 +10,8 @@ from sigmapca_cli.data.row_order import order_in
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.methods.solution import Solution, finalise
+from sigmapca_cli.solvers.fourth_moments.choose import chosen_lam
 from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, Maximum, maximise
-from sigmapca_cli.solvers.fourth_moments.path import chosen_lam
 from sigmapca_cli.solvers.rows.parallel import std_of
 from sigmapca_cli.solvers.rows.projection import Facts, nearest_rotation, project
 from sigmapca_cli.system.row_shards import agreed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sigmapca_cli.linalg.rotations import random_orthonormal
+from sigmapca_cli.linalg.rotations import matches, random_orthonormal
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.ascent import End, Step, View
 from sigmapca_cli.solvers.fourth_moments.fourth import Fourth
@@ -213,14 +213,6 @@ def compare_starts(ends: list[Climb]) -> tuple[int, list[str]]:
         f"{len(others)} of {len(ends)} starts ended in another answer, with a lower F (by {lower:.1e} of its value at "
         f"most; mean |cos| of the filters {least:.3f} or more); the answer of highest F was kept"
     ]
-
-
-def matches(R: Array, S: Array) -> Array:
-    """Return |cos| between the unit columns of R and the columns of S matched to them, (k,); best assignment."""
-    from scipy.optimize import linear_sum_assignment
-
-    cosine = np.abs(R.T @ S)
-    return np.asarray(cosine[linear_sum_assignment(-cosine)])
 
 
 def views(rows: Array, tensor: int, k: int | None = None) -> list[View]:

@@ -56,6 +56,8 @@ WORK = 2e9
 """Rows times pairs, about, of the steps on one set of rows in which all pairs turn, also those that nothing holds."""
 ESCAPES = 5
 """Number of saddles that are left before the descent gives up."""
+FELT = 0.01
+"""A step along negative curvature that raises the log-likelihood by less leads nowhere: a pair is flat, no saddle."""
 ROUNDING = 1e-13
 """C_τ counts as not larger if it grows by less than this."""
 
@@ -203,6 +205,8 @@ def descend(
             value = least_curvature(Curvature(point, support), kept.turning)[0] if check else np.nan
             return End(point, going, value, False)
         there, share = search(contrast, point, limited(theta, LARGEST_ANGLE))
+        if negative and angle <= tol and gained(contrast, point, there) < FELT:
+            return End(point, angle, 0.0, True)
         if there is None and fresh:
             value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
             return End(point, going, value, going <= 100 * tol)
@@ -212,6 +216,15 @@ def descend(
             continue
         kept.remember(limited(theta, LARGEST_ANGLE), there.gradient * kept.turning - gradient)
         point, fresh = there, False
+
+
+def gained(contrast: Contrast, point: Point, there: Point | None) -> float:
+    """Return by how much a step raises the log-likelihood of all rows; 0 without a step.
+
+    Curvature comes from part of the rows: of a pair that hardly anything holds it may be negative where that of all
+    rows is not.
+    """
+    return 0.0 if there is None else contrast.rows.effective * (point.value - there.value)
 
 
 def pairwise(contrast: Contrast, point: Point, limit: int, history: list[Step]) -> Point:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.linalg.rotations import random_orthonormal
-from sigmapca_cli.solvers.fourth_moments.maximum import SAME, matches
+from sigmapca_cli.linalg.rotations import matches, random_orthonormal
+from sigmapca_cli.solvers.fourth_moments.maximum import SAME
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.dependence import dependence
 from sigmapca_cli.solvers.independence.descent import End, Step, descend
@@ -118,6 +118,7 @@ def solve(
         Orthogonal rotation to start from; the identity (the PCA solution) unless given.
     starts : int
         Number of starts; those after the first are fixed random rotations. They are compared on a part of the rows.
+        0: all steps take all rows, from `start` on, so that a minimum is followed as τ changes.
     tol : float
         Bound of the angle still to go, in radians.
     max_iter : int
@@ -142,8 +143,10 @@ def solve(
         R = checked_start(start, rows.k)
         few, some = (rows.subset_or_all(rows_for(rows.k, bounds)) for bounds in (STARTING, SUPPORTING))
         history: list[Step] = []
-        R, minima, nearest = _from_starts(Contrast(few, tau, spectra), R, starts, max_iter, history)
-        if few is not some is not rows:
+        minima, nearest = 1, 1.0
+        if starts:
+            R, minima, nearest = _from_starts(Contrast(few, tau, spectra), R, starts, max_iter, history)
+        if starts and few is not some is not rows:
             R = descend(Contrast(some, tau, spectra), some, R, ROUGH, max_iter, history, check=False).point.R
         end = descend(Contrast(rows, tau, spectra), some, agreed(R), tol, max_iter, history, check=True)
         return _result(rows, end, history, starts, minima, nearest)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.linalg.rotations import random_orthonormal
-from sigmapca_cli.solvers.fourth_moments.maximum import SAME, matches, maximise
+from sigmapca_cli.linalg.rotations import matches, random_orthonormal
+from sigmapca_cli.solvers.fourth_moments.maximum import SAME, maximise
 from sigmapca_cli.solvers.newton import merit
 from sigmapca_cli.solvers.newton.solve import NewtonResult, solve
 from sigmapca_cli.solvers.rows.parallel import std_of
