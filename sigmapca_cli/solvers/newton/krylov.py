@@ -19,6 +19,8 @@ LARGEST = 40
 """Largest number of products for one step."""
 ACCURACY = 0.05
 """Fraction of the residual that a step may leave. More accuracy does not pay: J is averaged over part of the rows."""
+SELDOM = 8
+"""Beyond LARGEST products the residual is computed after each so many: its least squares take longer than a product."""
 LARGEST_SPECTRUM = 60
 """Largest number of products for one check of stability."""
 EVERY = 4
@@ -130,6 +132,8 @@ class MatrixFreeJacobian:
         space = Arnoldi(self.scaled, -S / self.root, self.most + len(self.changes))
         while True:
             more = space.extend()
+            if more and space.m > LARGEST and space.m % SELDOM:
+                continue
             first = np.zeros(space.m + 1)
             first[0] = space.length
             y = np.linalg.lstsq(space.H, first, rcond=None)[0]
