@@ -152,6 +152,20 @@ def why_no_precision(cfg: Config) -> Why | None:
     return Why(f"device={cfg.device} is the CPU here, which has one precision", here=True)
 
 
+def why_no_path(cfg: Config) -> Why | None:
+    """Return why no path is read: this kind of data has none, and which kind the path is of."""
+    from sigmapca_cli.data.describe.recognise import kind_of_path
+    from sigmapca_cli.system.errors import InputError
+
+    if "path" in keys_of_choices("data").get(cfg.data.name, ("path",)):
+        return None
+    try:
+        kind = kind_of_path(str(cfg.data.path))
+    except InputError:
+        return Why(f"data={cfg.data.name} reads no file", "name the kind of the file too, such as data=array")
+    return Why(f"data={cfg.data.name} reads no file", f"add data={kind}, which reads it")
+
+
 def of_files(cfg: Config) -> Why | None:
     """Return why what makes signals is not read: they are read from files."""
     if cfg.data.name == "signals" and cfg.data.path is not None:
@@ -201,6 +215,7 @@ RULES: dict[str, Rule] = {
     "solver.a_from": lambda cfg: (
         None if cfg.a == "auto" else Why(f"a={cfg.a} is given", "give a=auto with it")
     ),
+    "data.path": why_no_path,
     "data.select": why_all_pictures,
     **dict.fromkeys(("data.delimiter", "data.encoding", "data.decimal"), why_no_text),
     "checkpoint.every": lambda cfg: (

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 from mechanisms import every
 
@@ -179,3 +180,13 @@ def test_the_jobs_of_a_sweep_may_share_keys(words, key):
     with pytest.raises(InputError) as refused:
         refuse_unread_of_sweep(given, Folders())
     assert str(refused.value).startswith(f"{key}=")
+
+
+def test_a_path_without_its_kind_is_answered_with_the_kind(tmp_path):
+
+    np.save(tmp_path / "x.npy", np.zeros((30, 3)))
+    with pytest.raises(InputError, match="add data=array, which reads it"):
+        refuse_unread(compose_job([f"data.path={tmp_path}/x.npy"]))
+    assert not refuse_unread(compose_job([f"data.path={tmp_path}/x.npy", "data=array"]))
+    with pytest.raises(InputError, match="name the kind"):
+        refuse_unread(compose_job([f"data.path={tmp_path}/none.npy", "k=3"]))
