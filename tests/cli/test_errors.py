@@ -36,7 +36,7 @@ CASES = [
     (["experiment=nowhere"], "experiment=nowhere"),
     (["batch_size=1"], "batch_size=1"),
     (["=3"], "key=value"),
-    ([""], "key=value"),
+    ([""], "an empty word"),
     (["a=[1,2"], "a=[1,2: cannot be read"),
     (["~data"], "~data: nothing can be removed"),
     (["~a"], "~a: nothing can be removed"),
