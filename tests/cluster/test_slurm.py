@@ -214,7 +214,7 @@ def test_the_shell_script_meets_its_time_limit_and_goes_on(slurm, tmp_path):
 def test_one_run_over_two_tasks_ends_as_one_process(slurm, tmp_path):
     if int(said(slurm, "sinfo", "-h", "-N", "-o", "%c").split()[0]) < 2:
         pytest.skip("skipped: the node has one processor, which cannot run two tasks")
-    arguments = (*SMALL, "k=4")
+    arguments = (*(word for word in SMALL if not word.startswith("checkpoint.")), "k=4")
     environment = {**slurm, "SIGMAPCA_ARGUMENTS": " ".join(arguments)}
     size = ("--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1", "--mem=3G")
     submit = ("sbatch", "--parsable", *size, str(EXAMPLE.with_name("one_run.sh")))
