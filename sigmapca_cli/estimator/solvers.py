@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sigmapca_cli.estimator.settings import Settings
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.system.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.solvers.main_loss.automatic import Start
 
 
 @dataclass
@@ -92,6 +96,7 @@ def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | Non
     if P.shape[1] == 1:
         # One axis has nothing to turn against: it is the principal one, whatever a.
         return Found(P, 1, True, np.array([one_a(settings, rows @ P, rows.weights)]))
+    at: Start | None = None
     Y, a = rows @ P, settings.a  # type: np.ndarray, float | str | np.ndarray
     if isinstance(a, str) and settings.nonlinearity == "scaled_tanh":
         at = start_and_a(Y, settings.derivative, weights=rows.weights)
@@ -106,6 +111,8 @@ def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | Non
         max_iter=settings.max_iter,
         weights=rows.weights,
     )
+    if at is not None and (words := at.words(result.R)):
+        warnings.warn(words, UserWarning, stacklevel=5)
     return Found(P @ result.R, result.iterations, result.converged, result.a)
 
 

@@ -1,5 +1,7 @@
 """`a=auto` of solver=newton: the a that holds a component at the answer of solver=independence."""
 
+import warnings
+
 import numpy as np
 import pytest
 from mechanisms import every
@@ -25,3 +27,15 @@ def test_a_run_names_its_a_and_older_ones_keep_their_choice(tmp_path):
         0.8,
     }
     assert matched(new.filters, E) > 0.999 > matched(old.filters, E)
+
+
+def test_pairs_that_no_a_holds_are_named_by_the_run_and_the_estimator(caplog, tmp_path):
+    X, E = planted("Poisson(20)", 20_000, 0)
+    with pytest.warns(UserWarning, match="solver=independence finds them"):
+        model = SigmaPCA(5, solver="newton").fit(X)
+    assert matched(model.components_.T, E) < 0.98
+    sp.train(X, k=5, a="auto", solver="newton", outputs=tmp_path)
+    assert "whatever a" in caplog.text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SigmaPCA(5, solver="newton").fit(planted("laplace", 20_000, 0)[0])

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.fit import answered
+from sigmapca_cli.solvers.independence.null import told_apart
+from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.newton.adapt import Adaptive
 from sigmapca_cli.solvers.newton.score_moments import measure
 from sigmapca_cli.solvers.newton.scores import lookup
@@ -22,26 +25,43 @@ from sigmapca_cli.solvers.rows.weights import held
 
 Array = np.ndarray
 
+TURNED = 0.15
+"""Sine of the angle from which on a pair counts as turned: of five components one such pair costs a mean |cos| of
+.005."""
 CANDIDATES = (8.0, 0.8, 0.4)
 """a for tails heavier than a Gaussian's, for lighter ones, and for few values (±1, two unequal values, three)."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where Newton's steps start: rotation R (k, k), a (k,) of its components, pairs (m, 2) that no a holds."""
+    """Where Newton's steps start: rotation R (k, k), a (k,) of its components.
+
+    told (k, k): which pairs variances or negentropies tell apart there.
+    """
 
     R: Array
     a: Array
-    loose: Array
+    told: Array
 
-    def words(self) -> str:
-        """Return a sentence on the pairs that no a holds, numbered by decreasing variance from 1; "" without any."""
-        if not len(self.loose):
+    def loose(self, R: Array) -> list[tuple[int, int]]:
+        """Return the pairs of components, by decreasing variance from 0, that the steps to R (k, k) turned away."""
+        from scipy.optimize import linear_sum_assignment
+
+        turn = np.abs(self.R.T @ R)
+        turn = turn[:, linear_sum_assignment(-turn)[1]]
+        i, j = np.triu_indices(len(turn), 1)
+        left = self.told[i, j] & (np.maximum(turn[i, j], turn[j, i]) > TURNED)
+        return [(int(x), int(y)) for x, y in zip(i[left], j[left], strict=True)]
+
+    def words(self, R: Array) -> str:
+        """Return a sentence on the pairs that the a did not hold, where the steps ended at R (k, k); "" without any."""
+        loose = self.loose(R)
+        if not loose:
             return ""
-        some = ", ".join(f"{i + 1} and {j + 1}" for i, j in self.loose[:3])
+        some = ", ".join(f"{i + 1} and {j + 1}" for i, j in loose[:3])
         return (
-            f"no a of the loss holds {len(self.loose)} pair{'s' * (len(self.loose) > 1)} of the independent "
-            f"components ({some}{', …' * (len(self.loose) > 3)}): solver=independence needs no a"
+            f"the loss does not hold {len(loose)} pair{'s' * (len(loose) > 1)} of the independent components where "
+            f"solver=independence finds them ({some}{', …' * (len(loose) > 3)}), whatever a: that solver needs none"
         )
 
 
@@ -57,7 +77,7 @@ def start_and_a(
 
     Y (n, k): uncorrelated columns; patches: image patches, as for `independence.fit.answered`. An a holds a component
     by m − c, its share in the curvature of a pair of equal variances; the best one is that with the largest m − c in
-    standard errors. A pair is loose if its curvature is negative beyond two of them.
+    standard errors.
     """
     k = Y.shape[1]
     wide = np.asarray(Y, np.float64)
@@ -70,12 +90,9 @@ def start_and_a(
         order = np.argsort(-sigma, kind="stable")
         R, M = R[:, order], R[:, order] / sigma[order]
         gap, error = np.stack([held_by(stage, M, np.full(k, a)) for a in CANDIDATES], axis=1)
-        best = np.argmax(gap / error, axis=0)
-        a = stage.adaptive.a = np.array(CANDIDATES)[best]
-        H, error = stage.at(R).H, error[best, np.arange(k)]
-    i, j = np.triu_indices(k, 1)
-    loose = H[i, j] < -2 * np.sqrt(error[i] ** 2 + error[j] ** 2)
-    return Start(R, a, np.stack([i, j], 1)[loose])
+        mine = Rows.of(wide, weights)
+        told = told_apart(Contrast(mine, 1.0).at(R), mine.effective)
+    return Start(R, np.array(CANDIDATES)[np.argmax(gap / error, axis=0)], told)
 
 
 def held_by(stage: Stage, M: Array, a: Array) -> tuple[Array, Array]:

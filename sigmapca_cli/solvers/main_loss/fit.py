@@ -83,14 +83,16 @@ def newton_fit(
     The start is the PCA solution unless given, so two calls return the same. The equations are in docs/solver.md.
     """
     P, Y, C, notes = project(source, k, clip)
-    R = None if start is None else nearest_rotation(P, start)
+    R, at = None if start is None else nearest_rotation(P, start), None
     if isinstance(a, str) and a_from == "independence":
         at = start_and_a(Y, derivative, patches=source.patch_shape is not None, threads=threads)
         a, R = at.a, at.R if R is None else R
-        notes += [words] if (words := at.words()) else []
     settings: Facts = {"a": a, "nonlinearity": nonlinearity, "derivative": derivative}
     found = solve_from(Y, starts, start=R, **settings, tol=tol, max_iter=max_iter, threads=threads)
-    result, facts = found.result, _facts(found, notes)
+    result = found.result
+    if at is not None and (words := at.words(result.R)):
+        notes.append(words)
+    facts = _facts(found, notes)
     W = P @ result.R
     if polish:
         from sigmapca_cli.solvers.newton.polish import polish as leave_subspace
