@@ -49,11 +49,13 @@ def show_configuration(
 
     from sigmapca_cli.composition.compose import load
     from sigmapca_cli.composition.hydra_errors import in_one_line
-    from sigmapca_cli.composition.overrides import parsed
+    from sigmapca_cli.composition.overrides import is_given, parsed
     from sigmapca_cli.settings.schema import GROUPS
 
     choice("--cfg", what, SHOWN)
-    parsed(overrides, folders.groups(), hydra=True)
+    given = parsed(overrides, folders.groups(), hydra=True)
+    if is_given(given, "hydra/launcher") or folders.flags():  # importing the launchers takes .2 s
+        register_launchers()
     config = load(overrides, folders)
     with open_dict(config):
         for key in list(config):

@@ -4,15 +4,17 @@ import os
 from pathlib import Path
 
 from sigmapca_cli.system.errors import InputError, RunFailed
+from sigmapca_cli.system.untrusted_files import refuse_special
 
 ENVIRONMENT = "SIGMAPCA_DATA"
 
 
 def existing(path: str, what: str) -> Path:
-    """Return the given path; raise InputError if it does not exist. what: words for the expected data."""
+    """Return the given path; raise InputError if no file or folder is there. what: words for the expected data."""
     place = Path(path).expanduser()
     if not place.exists():
         raise InputError(f"data.path={path}: no such file or folder ({what})")
+    refuse_special(place, f"data.path={path}")
     return place
 
 

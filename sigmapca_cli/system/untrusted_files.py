@@ -45,6 +45,20 @@ def refuse_irregular(path: str | os.PathLike[str]) -> None:
             raise _irregular(path, words)
 
 
+def refuse_special(path: str | os.PathLike[str], where: str) -> None:
+    """Raise InputError if `path`, or what it links to, can be read once only: a pipe, a socket, a device.
+
+    Nothing there is allowed. where: how the message names it.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        words = next(words for is_kind, words in KINDS if is_kind(mode))
+        raise InputError(f"{where}: is {words}, and rows are read more than once: write them into a file")
+
+
 def refuse_link(folder: str | os.PathLike[str]) -> None:
     """Raise InputError if something other than a folder stands at `folder`, a link to one included."""
     try:

@@ -98,6 +98,13 @@ def test_hydras_own_way_to_ask_for_a_sweep(sigmapca, tmp_path, small):
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 2
 
 
+def test_the_settings_of_a_launcher_are_shown(sigmapca):
+    pytest.importorskip("submitit", reason="skipped: the extra `cluster` is not installed")
+    shown = sigmapca("train", "hydra/launcher=slurm", "--cfg", "hydra")
+    assert shown.returncode == 0, shown.stderr
+    assert "timeout_min:" in shown.stdout and "SlurmLauncher" in shown.stdout
+
+
 @pytest.mark.full
 def test_a_stopped_sweep_goes_on_where_it_was(sigmapca, tmp_path, small):
     command = ("-m", *small, "steps=100,16000", "threads=1", "checkpoint.every_steps=2000")

@@ -335,6 +335,13 @@ def test_a_pipe_among_recordings_is_not_waited_for(tmp_path):
     assert result.returncode == 2 and "b.wav is not a plain file" in result.stderr
 
 
+@pytest.mark.parametrize("path", ["/dev/zero", "pipe", "p*pe"])
+def test_what_can_be_read_once_only_is_no_file_of_rows(tmp_path, path):
+    os.mkfifo(tmp_path / "pipe")
+    result = run_command(("data", path), tmp_path, {}, timeout=60)
+    assert result.returncode == 2 and "write them into a file" in result.stderr
+
+
 CUT = [
     ("x.npy", npy(X)[:60], ("data", "x.npy")),
     ("x.npz", zipped({"x.npy": npy(X)})[:-30], ("train", "data=array", "data.path=x.npz")),

@@ -16,6 +16,7 @@ from sigmapca_cli.data.on_disk.row_file import RowFile, collected
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.untrusted_files import refuse_special
 from sigmapca_cli.system.untrusted_zarr import is_zarr
 
 PARTS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".h5", ".hdf5", ".nc", ".parquet", ".feather", ".mat")
@@ -31,6 +32,8 @@ def files_of(path: str | Sequence[str]) -> list[Path]:
         files = [file for file in files if not file.name.startswith(".")]
         if not files:
             raise InputError(f"data.path={path}: no file matches this pattern")
+        for file in files:
+            refuse_special(file, str(file))
         return files
     place = existing(path, "a matrix")
     return parts_of(place) if place.is_dir() else [place]
