@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.api.arrays import FOLDER, folder_of
-from sigmapca_cli.data.matrix.arrays import check_matrix, check_numbers
+from sigmapca_cli.data.matrix.in_rows import check_matrix, check_numbers
 from sigmapca_cli.data.readers.hdf5 import NO_VARIABLE
 from sigmapca_cli.data.readers.labelled import variable_of
 from sigmapca_cli.storage.folders import outputs_root

@@ -13,7 +13,6 @@ from typing import Any
 from sigmapca_cli.cli.plot import FIGURES
 from sigmapca_cli.cli.sample import FIELDS
 
-VARIABLE = "_SIGMAPCA_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 Candidates = Iterable[tuple[str, str]]
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
@@ -306,26 +305,3 @@ def without_diagonal(matrix: Array) -> Array:
 
 def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:
     return np.divide(top, bottom, out=np.full_like(top, at_zero), where=bottom > 0)
-
-
-CANDIDATES = (0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Values of a that `scan_a` tries: below 1 for light tails, above 1 for heavy tails."""
-
-
-def scan_a(
-    Y: ArrayLike, candidates: Iterable[float] = CANDIDATES, rows: int = 20_000, level: float = LEVEL
-) -> dict[float, dict[str, int]]:
-    """Return for each a how many pairs of the components Y (n, k) are identified, arbitrary and repelled.
-
-    The nonlinearity is h = a·tanh(z/a). The axes are those of Y: give components that another method or a first run
-    found. Train with the a that identifies most pairs and repels none. If every a repels some, components have
-    kurtosis of both signs: use a=auto.
-    """
-    Y = np.asarray(Y)
-    Y = Y[evenly_spaced(len(Y), rows)]
-    upper = np.triu_indices(Y.shape[1], 1)
-    found = {}
-    for a in candidates:
-        verdict = certify(Y, a=a, level=level).verdict[upper]
-        found[float(a)] = {kind: int((verdict == kind).sum()) for kind in (IDENTIFIED, ARBITRARY, REPELLED)}
-    return found

@@ -10,8 +10,6 @@ import torch
 
 from sigmapca_cli.system.errors import InputError
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
 
 def pick_device(name: str) -> torch.device:
     """The device a run computes on; auto is CUDA where there is one."""

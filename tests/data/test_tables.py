@@ -10,7 +10,7 @@ from scipy.io import savemat
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.matrix import arrays
+from sigmapca_cli.data.matrix import arrays, in_rows
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.readers import text as text_reader
 from sigmapca_cli.data.readers.table import override
@@ -388,7 +388,7 @@ def test_an_identifier_that_counts_is_left_out_by_its_name_only(tmp_path, caplog
 @pytest.mark.parametrize("limit", [1 << 28, 0])
 def test_packed_values_and_chosen_columns_of_data_on_disk(tmp_path, monkeypatch, limit, transpose):
     monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
-    monkeypatch.setattr(arrays, "CONVERT_BLOCK", 100)
+    monkeypatch.setattr(in_rows, "CONVERT_BLOCK", 100)
     raw = RNG.integers(-50, 50, (40, 3)).astype(np.int16)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = raw.T if transpose else raw

@@ -9,7 +9,7 @@ from mechanisms import every
 from source_kinds import KINDS
 
 from sigmapca_cli.evaluation.certify import certify_run
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify, scan_a
+from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
 from sigmapca_cli.evaluation.words import explain, groups
 from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.solve import solve
@@ -260,14 +260,3 @@ def test_rows_that_repeat_their_neighbours_count_less():
     Y = np.random.default_rng(0).laplace(size=(2000, 3)) * [2, 1.5, 1]
     once, often = certify(Y), certify(np.repeat(Y, 10, axis=0))
     np.testing.assert_allclose(often.error[0, 1], once.error[0, 1], rtol=0.05)
-
-
-def test_scanning_a_finds_the_side_that_separates():
-    g = np.random.default_rng(0)
-    heavy, light = scan_a(g.laplace(size=(4000, 3))), scan_a(g.uniform(-1, 1, (4000, 3)))
-    assert heavy[4.0] == {IDENTIFIED: 3, ARBITRARY: 0, REPELLED: 0} and heavy[0.8][REPELLED] == 3
-    assert light[0.8] == {IDENTIFIED: 3, ARBITRARY: 0, REPELLED: 0} and light[4.0][REPELLED] == 3
-    mixed = scan_a(
-        np.hstack([g.laplace(size=(4000, 2)) / np.sqrt(2), g.uniform(-1, 1, (4000, 2)) * np.sqrt(3)])
-    )
-    assert all(counts[IDENTIFIED] < 6 for counts in mixed.values())

@@ -29,8 +29,8 @@ TURNED = 0.15
 """Sine of the angle from which on a pair counts as turned: of five components one such pair costs a mean |cos| of
 .005."""
 CANDIDATES = (5.0, 0.8, 0.4)
-"""a for tails heavier than a Gaussian's, for lighter ones, and for few values (±1, two unequal values, three). With 8 in
-place of 5, twelve sources on 200 rows had a mean |cos| of .89 for .96."""
+"""a for tails heavier than a Gaussian's, for lighter ones, and for few values (±1, two unequal values, three). With
+8 in place of 5, twelve sources on 200 rows had a mean |cos| of .89 for .96."""
 
 
 @dataclass(frozen=True)
