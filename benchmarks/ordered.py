@@ -1,6 +1,8 @@
-"""Rows in time: `python benchmarks/ordered.py kinds` compares methods, `coverage` the certificate, `halves` the halves.
+"""Rows in time: `python benchmarks/ordered.py kinds` compares methods, and `recordings` does on sounds and EEG;
+`coverage` is about the certificate, `halves` about the halves.
 
-`kinds` needs pyriemann and python-picard. Each keeps its table, as lines of Markdown, in docs/results/ordered.json.
+`kinds` and `recordings` need pyriemann and python-picard. Each keeps its table, as lines of Markdown, in
+docs/results/ordered.json.
 """
 
 import sys
@@ -43,15 +45,15 @@ def white(Y):
 
 def by_pham(Y):
     """Joint diagonalisation of the spectral matrices of whitened rows (pyriemann's ajd_pham): SOBI in frequencies."""
-    from pyriemann.utils.ajd import ajd_pham
+    from pyriemann.geometry.ajd import ajd_pham
 
-    V = ajd_pham(spectra_of(white(Y)))[0]
-    return np.linalg.pinv(V.T * Y.std(0)[:, None]).T
+    V = ajd_pham(spectra_of(white(Y)))[0]  # V S Vᵀ is diagonal for the spectra S of the whitened rows
+    return Y.std(0)[:, None] * np.linalg.inv(V)
 
 
 def sobi(Y, lags=100):
     """Joint diagonalisation of lagged covariances of whitened rows (Belouchrani et al. 1997), by Jacobi rotations."""
-    from pyriemann.utils.ajd import rjd
+    from pyriemann.geometry.ajd import rjd
 
     Z = white(Y)
     C = [Z[lag:].T @ Z[: len(Z) - lag] / len(Z) for lag in range(1, min(lags, len(Z) // 10))]
@@ -102,6 +104,46 @@ def kinds():
             lines.append(f"| {kind} | {n} | {' | '.join(f'{s:.4f}' for s in scores.mean(0))} |")
             print(lines[-1], flush=True)
     kept("kinds", lines)
+
+
+def by_ours_on_white(spectra):
+    """Linear ICA: a rotation of whitened components. The columns of the mixing matrix are returned."""
+
+    def directions(Y):
+        Z = white(Y)
+        return Y.std(0)[:, None] * solve(Z, 1.0, spectra=spectra_of(Z) if spectra else None).R
+
+    return directions
+
+
+def recordings():
+    """Print mean matched |cos| with the mixing patterns of the made sounds and of the made EEG, whose mixing is not
+    orthogonal: every method is linear ICA on the leading principal components."""
+    from sigmapca_cli.data.samples.fields import make
+
+    methods = {
+        **{name: METHODS[name] for name in ("FastICA", "picard", "SOBI", "ajd_pham")},
+        "C₁ on white rows": by_ours_on_white(False),
+        "C₁ on white rows, spectra": by_ours_on_white(True),
+    }
+    lines = [f"| recording | {' | '.join(methods)} |", f"|---|{'---|' * len(methods)}"]
+    for field in ("sound", "eeg"):
+        scores = np.zeros((SAMPLES, len(methods)))
+        for seed in range(SAMPLES):
+            sample = make(field, seed)
+            made = sample.content
+            X = (
+                np.column_stack(list(made.tracks.values()))
+                if field == "sound"
+                else made.drop(columns="time").to_numpy()
+            )
+            truth = sample.truth.to_numpy()
+            Y, P = projected(X, truth.shape[1])
+            for at, method in enumerate(methods.values()):
+                scores[seed, at] = matched(P @ method(Y), truth / np.linalg.norm(truth, axis=0))
+        lines.append(f"| {field} | {' | '.join(f'{s:.4f}' for s in scores.mean(0))} |")
+        print(lines[-1], flush=True)
+    kept("recordings", lines)
 
 
 def coverage(samples=60):
@@ -163,4 +205,4 @@ def kept(name, lines):
 
 
 if __name__ == "__main__":
-    {"kinds": kinds, "coverage": coverage, "halves": halves}[sys.argv[1]]()
+    {"kinds": kinds, "recordings": recordings, "coverage": coverage, "halves": halves}[sys.argv[1]]()
