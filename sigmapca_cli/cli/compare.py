@@ -118,7 +118,7 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
 
     from sigmapca_cli.evaluation.agreement import agreement, rotation_between
     from sigmapca_cli.figures.agreement import plot_agreement, plot_rotation
-    from sigmapca_cli.figures.filters import plot_filters
+    from sigmapca_cli.figures.filters import pixels_of, plot_filters
     from sigmapca_cli.figures.save import save
     from sigmapca_cli.figures.titles import format_sigma
 
@@ -133,7 +133,8 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     columns = match.partner[rows]
     signs = np.sign(np.sum(a.directions[:, rows] * b.directions[:, columns], axis=0))
     # A row of the one run stands above a row of the other, so both are as long as the grid is wide.
-    per_row = min(len(rows), 8 if a.patch_shape else 4)
+    shape = pixels_of(a)
+    per_row = min(len(rows), 8 if shape else 4)
     count = len(rows)
     blocks, labels = [], []
     for start in range(0, count, per_row):
@@ -145,9 +146,7 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
             blocks.append(np.pad(shown, ((0, 0), (0, empty)), constant_values=np.nan))
             labels += [f"{i + 1}: σ {format_sigma(spreads[i])}" for i in chosen] + [""] * empty
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
-    grid = plot_filters(
-        np.hstack(blocks), None, a.patch_shape, title, columns=per_row, labels=labels, names=a.names
-    )
+    grid = plot_filters(np.hstack(blocks), None, shape, title, columns=per_row, labels=labels, names=a.names)
     written += save(grid, folder / "matched")
     R, _ = rotation_between(a.directions, b.directions)
     return written + save(plot_rotation(R), folder / "rotation")
@@ -269,13 +268,13 @@ def draw_stability(words: str, runs: list[Any], folder: Path) -> list[Path]:
     """The index of each cluster and the similarity of all components of one setting."""
     from sigmapca_cli.evaluation.stability import stability as clustered
     from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
-    from sigmapca_cli.figures.filters import plot_filters
+    from sigmapca_cli.figures.filters import pixels_of, plot_filters
     from sigmapca_cli.figures.save import save
 
     filters = [run.directions for run in runs]
     found = clustered(filters)
     paths = save(plot_stability(found, words), folder / "stability")
-    shape = runs[0].patch_shape
+    shape = pixels_of(runs[0])
     title = "centres of the clusters, most stable first"
     centres = plot_filters(found.centrotype, None, shape, title, names=runs[0].names)
     paths += save(centres, folder / "centres")

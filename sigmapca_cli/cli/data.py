@@ -57,18 +57,20 @@ def data(
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.data.describe.describe import describe, silence_warnings
+    from sigmapca_cli.data.readers.remembered import remembering
     from sigmapca_cli.figures.save import targets
     from sigmapca_cli.system.errors import InputError
 
     if figure:
         claim(targets(figure), reads=[path], force=force)
     options = changes(keys, key, dataset)
-    try:
-        facts, suggestion = describe(path, **options)
-    except InputError as problem:
-        raise InputError(as_options(str(problem))) from None
-    if not components:
-        facts |= halves(facts, suggestion)
+    with remembering():
+        try:
+            facts, suggestion = describe(path, **options)
+        except InputError as problem:
+            raise InputError(as_options(str(problem))) from None
+        if not components:
+            facts |= halves(facts, suggestion)
     if as_json:
         print_json(facts)
     elif components:

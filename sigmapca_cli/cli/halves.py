@@ -19,21 +19,22 @@ def halves(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, An
     facts, suggestion: what `data.describe` returns. Rows in time are halved into two stretches, and every second row is
     shown beside: those rows are nearly the same sample.
     """
-    from sigmapca_cli.composition.compose import compose_job
     from sigmapca_cli.data.describe.describe import silence_warnings
     from sigmapca_cli.data.halves import EVERY_SECOND, halves_of
     from sigmapca_cli.system.errors import SigmapcaError
 
     if suggestion is None or not isinstance(suggestion.k, int) or suggestion.k < 2:
         return {}
+    if suggestion.task.name == "items":
+        return {}  # the axes of factors are chosen by a rotation: `loadings --halves` compares them
     if facts["samples"] * (suggestion.k**2 + facts["features"]) > LARGEST:
         return {
             "halves": f"sigmapca path {shlex.join(suggestion.problem)} compares two halves (seconds to minutes)"
         }
     try:
         with silence_warnings():
-            cfg = compose_job(suggestion.problem).cfg
-            made = halves_of(cfg.data)
+            cfg = suggestion.cfg
+            made = halves_of(cfg)
             sentence = f"{made.words}: {agreeing(cfg, made, suggestion.k)}"
             if made.by_time:
                 sentence += f"; every second row: {agreeing(cfg, EVERY_SECOND, suggestion.k)}"
@@ -48,7 +49,7 @@ def agreeing(cfg: Any, made: Halves, k: int) -> str:
     from sigmapca_cli.evaluation.agreement import agreement
     from sigmapca_cli.solvers.independence.fit import independence_fit
 
-    sources = [build(half) for half in made.configs(cfg.data)]
+    sources = [build(half) for half in made.configs(cfg)]
     axes = [source.leading_axes(k) for source in sources]
     k = min(k, *(one.rank for one in axes))
     found = agreement(*(independence_fit(source, k)[0].W for source in sources))

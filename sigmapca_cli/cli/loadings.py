@@ -25,6 +25,9 @@ def loadings(
     shares: bool = typer.Option(
         False, "--contributions", help="Also each feature's share in a component, and cos²."
     ),
+    halves: bool = typer.Option(
+        False, "--halves", help="Also Tucker's congruence of the components that two halves of the rows have."
+    ),
     force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
@@ -47,6 +50,62 @@ def loadings(
         write_table(Path(output), found, blocks)
     else:
         print_tables(found, blocks)
+    if halves:
+        print_congruence(*of_halves(opened, found, rotate))
+
+
+def of_halves(run: Any, found: Any, rotate: str | None) -> tuple[str, Any]:
+    """What the halves are, and Tucker's congruence (k,) of each component in both, each trained as the run was.
+
+    φ = Σ_j l_j m_j / √(Σ l_j² Σ m_j²) of loadings l, m of one component. The components of each half are matched to
+    those of the run. Source: Lorenzo-Seva and ten Berge (2006), Tucker's congruence coefficient.
+    """
+    import tempfile
+
+    from sigmapca_cli.cli.rerun import as_before
+    from sigmapca_cli.composition.compose import stored_job
+    from sigmapca_cli.composition.job import with_changes
+    from sigmapca_cli.data.describe.describe import silence_warnings
+    from sigmapca_cli.data.halves import halves_of, with_half
+    from sigmapca_cli.data.stored import data_of
+    from sigmapca_cli.evaluation.matching import cosines, match
+    from sigmapca_cli.runner.progress import quiet
+    from sigmapca_cli.runner.run import run as train
+    from sigmapca_cli.solution.loadings import loadings_of, rotated
+    from sigmapca_cli.storage.read import StoredRun
+    from sigmapca_cli.system.errors import InputError
+
+    data = data_of(run)
+    if data.half != "all":
+        raise InputError(f"--halves: the run has data.half={data.half} already; give a run of all rows")
+    job, both = stored_job(run), []
+    token = quiet.set(True)
+    try:
+        with silence_warnings(), tempfile.TemporaryDirectory(prefix="sigmapca-") as folder:
+            made = halves_of(data)
+            for name in made.names:
+                keys = {f"data.{key}": value for key, value in with_half(name).items()}
+                kept = {
+                    **as_before(run, given=()),
+                    "outputs": folder,
+                    "tracker": "none",
+                    "k": found.values.shape[1],
+                }
+                half = loadings_of(StoredRun.open(train(with_changes(job, {**kept, **keys}))))
+                both.append((half if rotate is None else rotated(half, rotate)).values)
+    finally:
+        quiet.reset(token)
+    first, second = (values[:, match(cosines(found.values, values))[1]] for values in both)
+    return made.words, cosines(first, second).diagonal()
+
+
+def print_congruence(words: str, congruence: Any) -> None:
+    """One number a component; by common usage it is the same one from 0.95 on, and a similar one from 0.85 on."""
+    from sigmapca_cli.cli.tables import table
+
+    print(f"\nTucker's congruence of {words} (0.95: the same component, 0.85: a similar one)")
+    names = [f"component_{i + 1}" for i in range(len(congruence))]
+    print(table(names, [[f"{value:.3f}" for value in congruence]], left=()))
 
 
 def squares(run: Any, found: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def show(
     from rich.console import Console
 
     from sigmapca_cli.evaluation.words import answers
+    from sigmapca_cli.figures.filters import pixels_of
     from sigmapca_cli.figures.terminal import print_filters
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
@@ -64,7 +65,7 @@ def show(
         if every:
             print(weights(W, sigma, names))
             return
-        print_filters(W, sigma, found.patch_shape, console, filters, names)
+        print_filters(W, sigma, pixels_of(found), console, filters, names)
 
 
 def weights(W: Any, sigma: Any, names: list[str] | None) -> str:

@@ -20,6 +20,8 @@ LEAST_RANK = 6
 """Of fewer directions, a single large one would look like a component above noise."""
 PARALLEL_WORK, PARALLEL_SIDE = 1e9, 600
 """Multiplications of a covariance, and its size, up to which rows are permuted."""
+LEAST_LOG = log(1e-300)
+"""Logarithm of a gap of equal eigenvalues."""
 MOST_SEARCHED = 1024
 """Largest number of leading components that are computed to find how many a word or a share means."""
 
@@ -126,11 +128,37 @@ def by_mle(values: Array, n: int) -> int:
     if p < 2:
         return p
     values = np.maximum(values, 0.0) / values[0]
-    evidence = [_evidence(values, k, n) for k in range(1, p)]
+    tails = _log_gaps(values)
+    evidence = [_evidence(values, k, n, tails) for k in range(1, p)]
     return 1 + int(np.argmax(evidence))
 
 
-def _evidence(values: Array, k: int, n: int) -> float:
+Tails = tuple[Array, Array, Array]
+
+
+def _log_gaps(values: Array) -> Tails:
+    """Return what the evidence of every k sums, for eigenvalues (p,), decreasing, all sums over pairs i < j.
+
+    The logarithms of v_i − v_j over j ≥ k (p, p + 1), how many of these gaps are 0, and the logarithms of
+    (v_i − v_j)(1/v_j − 1/v_i) over i < j < k (p + 1,).
+    """
+    p = len(values)
+    gaps = np.triu(values[:, None] - values, 1)
+    positive = gaps > 0
+    logs = np.log(np.where(positive, gaps, 1.0))
+    below = np.triu(np.ones((p, p), dtype=bool), 1)
+    inverse = 1 / np.maximum(values, 1e-15)
+    products = np.where(below, gaps * (inverse - inverse[:, None]), 1.0)
+    curvature = np.log(np.maximum(products, np.exp(LEAST_LOG)))
+
+    def tail(x: NDArray[Any]) -> Array:
+        return np.pad(np.cumsum(x[:, ::-1], axis=1, dtype=np.float64)[:, ::-1], ((0, 0), (0, 1)))
+
+    within = np.concatenate([[0.0], np.cumsum(curvature.sum(axis=0))])  # pairs whose larger number is below k
+    return tail(logs), tail(below & ~positive), within
+
+
+def _evidence(values: Array, k: int, n: int, tails: Tails) -> float:
     """Return the log evidence of k components, up to a constant."""
     p = len(values)
     if values[k - 1] < 1e-15:
@@ -140,12 +168,16 @@ def _evidence(values: Array, k: int, n: int) -> float:
     noise = max(float(values[k:].mean()), 1e-15)
     fit = -n / 2 * (float(np.log(values[:k]).sum()) + (p - k) * log(noise))
     m = p * k - k * (k + 1) / 2
-    shrunk = np.concatenate([values[:k], np.full(p - k, noise)])
-    i, j = np.triu_indices(p, 1)
-    i, j = i[i < k], j[i < k]
-    gaps = (values[i] - values[j]) * (1 / shrunk[j] - 1 / shrunk[i])
-    # Equal eigenvalues would make the approximation infinite.
-    curvature = float(np.log(np.maximum(gaps, 1e-300)).sum()) + len(i) * log(n)
+    logs, zeros, within = tails
+    steps = 1 / noise - 1 / values[:k]
+    equal = np.where(
+        steps > 0, zeros[:k, k], p - k
+    )  # equal eigenvalues would make the approximation infinite
+    to_noise = np.where(
+        steps > 0, logs[:k, k] + (p - k - equal) * np.log(np.where(steps > 0, steps, 1.0)), 0.0
+    )
+    pairs = p * k - k * (k + 1) / 2
+    curvature = within[k] + float((to_noise + equal * LEAST_LOG).sum()) + pairs * log(n)
     return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 

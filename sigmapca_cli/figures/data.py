@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.data.subsample import evenly_spaced
-from sigmapca_cli.figures.filters import as_rgb, plot_images
+from sigmapca_cli.figures.filters import PatchShape, as_rgb, pixels_of, plot_images
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_points
@@ -45,8 +45,8 @@ def plot_source(source: Any, title: str = "") -> Figure:
     """Return a figure of a `data.source.Source`, in the units of its raw features unless it is whitened."""
     if source.n == 0:
         raise InputError(f"{title}: no rows to draw")
-    if source.patch_shape is not None:
-        return plot_images(as_rgb(_mosaic(source)), f"{title}: {source.n} × {source.p}".lstrip(": "))
+    if (shape := pixels_of(source)) is not None:
+        return plot_images(as_rgb(_mosaic(source, shape)), f"{title}: {source.n} × {source.p}".lstrip(": "))
     x = raw(source, evenly_spaced(source.n, MOST_ROWS) if source.sample_rate is None else np.arange(source.n))
     if source.sample_rate is not None or source.name == "signals":
         return plot_traces(x, source.sample_rate, title)
@@ -63,9 +63,9 @@ def raw(source: Any, index: np.ndarray) -> np.ndarray:
     return x if source.whitening is not None else x * source.scale + source.mean
 
 
-def _mosaic(source: Any) -> np.ndarray:
+def _mosaic(source: Any, shape: PatchShape) -> np.ndarray:
     # A fixed random draw: a constant stride could take the same place of every image.
     index = np.sort(np.random.default_rng(0).choice(source.n, min(source.n, MOSAIC), replace=False))
-    images = raw(source, index).reshape(len(index), *source.patch_shape)
+    images = raw(source, index).reshape(len(index), *shape)
     low, high = images.min(), images.max()
     return (images - low) / (high - low if high > low else 1.0)

@@ -12,11 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.figures.save import GREY, heading, new_figure
 from sigmapca_cli.figures.titles import UNIT, format_sigma
 from sigmapca_cli.figures.weights import plot_weights
+from sigmapca_cli.storage.grid import picture_shape
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PatchShape = tuple[int, int, int]
+
+
+def pixels_of(one: Any) -> PatchShape | None:
+    """Return (rows, columns, channels) where features of a run or a source are pixels: of patches, or whole arrays."""
+    if one.patch_shape is not None:
+        rows, columns, channels = (int(n) for n in one.patch_shape)
+        return rows, columns, channels
+    return picture_shape(getattr(one, "grid", None))
 
 
 def as_images(W: ArrayLike, patch_shape: PatchShape) -> NDArray[np.float64]:

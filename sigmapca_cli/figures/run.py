@@ -12,7 +12,7 @@ from sigmapca_cli.data.n_components import DEFAULT, chance_eigenvalues
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.figures.agreement import plot_certificate
 from sigmapca_cli.figures.curves import plot_curves
-from sigmapca_cli.figures.filters import plot_filters
+from sigmapca_cli.figures.filters import pixels_of, plot_filters
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.maps import is_drawn, plot_maps
 from sigmapca_cli.figures.save import save
@@ -84,7 +84,7 @@ def suits(name: str, run: Any, source: Any) -> bool:
         # On large data it takes a minute: only if `sigmapca evaluate --certificate` was run before.
         return any(str(key).startswith("identifiability") for key in run.evaluation or {})
     if name in ("scores", "biplot"):
-        table = source is not None and source.patch_shape is None and source.sample_rate is None
+        table = source is not None and pixels_of(source) is None and source.sample_rate is None
         return table and run.filters.shape[1] > 1 and (name == "scores" or source.p <= MOST_ARROWS_OF)
     if name == "loadings":
         return False  # filters of other lengths
@@ -104,14 +104,14 @@ def why_not(name: str, source: Any) -> str:
 
 
 def _filters(run: Any, style: Style) -> Figure:
-    shape = run.patch_shape
+    shape = pixels_of(run)
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
-    if is_drawn(grid := getattr(run, "grid", None)):
+    if shape is None and is_drawn(grid := getattr(run, "grid", None)):
         return plot_maps(W, sigma, grid, style.title(run_title(run)), width=style.width)
     return plot_filters(
         W,
         sigma,
-        None if shape is None else tuple(shape),
+        shape,
         style.title(run_title(run)),
         names=getattr(run, "names", None),
         width=style.width,
@@ -125,16 +125,16 @@ def _patterns(run: Any, style: Style) -> Figure:
         directions / np.maximum(np.linalg.norm(directions, axis=0), 1e-300)
         for directions in (loadings_of(run).values, run.directions)
     )
-    k, shape = W.shape[1], run.patch_shape
+    k, shape = W.shape[1], pixels_of(run)
     pairs = np.stack([B, W], axis=2).reshape(len(W), 2 * k)
     labels = [f"{what} {i + 1}" for i in range(k) for what in ("pattern", "filter")]
     columns = 2 if style.width is not None and style.width < WIDE_ENOUGH else 4
-    if is_drawn(grid := getattr(run, "grid", None)):
+    if shape is None and is_drawn(grid := getattr(run, "grid", None)):
         return plot_maps(pairs, None, grid, style.title(run_title(run)), labels, columns, style.width)
     return plot_filters(
         pairs,
         None,
-        None if shape is None else tuple(shape),
+        shape,
         style.title(run_title(run)),
         labels=labels,
         names=getattr(run, "names", None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from sigmapca_cli.figures.filters import pixels_of
 from sigmapca_cli.report.gather import Report, axes_of, last_value, scalar
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
@@ -46,9 +47,8 @@ def _grids(report: Report) -> dict[int, str]:
     def grid(i: int, most: int, palette: int | None) -> str:
         run, W = report.runs[i], report.filters[i]
         assert W is not None  # chosen above
-        shape = None if run.patch_shape is None else (*map(int, run.patch_shape),)
         sigma = run.sigma if run.rotation is None else None
-        return filter_grid(W, sigma, shape, most, palette, run.names, run.grid)  # type: ignore[arg-type]
+        return filter_grid(W, sigma, pixels_of(run), most, palette, run.names, run.grid)
 
     size = next((s for s in SIZES if having and len(grid(having[0], *s)) * len(having) <= BUDGET), SIZES[-1])
     return {i: grid(i, *size) for i in having}
@@ -57,11 +57,12 @@ def _grids(report: Report) -> dict[int, str]:
 def _what_is_drawn(run: StoredRun) -> str:
     k = 0 if run.filters is None else run.filters.shape[1]
     what = "filters" if run.rotation is None else "columns of the unmixing matrix"
-    if len(run.grid.shape if run.grid else ()) == 2:
+    pixels = pixels_of(run)
+    if pixels is None and len(run.grid.shape if run.grid else ()) == 2:
         return (
             f"{k} {what} as maps, each scaled by its largest weight: blue is negative, red positive, σ below"
         )
-    if run.patch_shape is None:
+    if pixels is None:
         few = run.names is not None and len(run.names) <= MOST_NAMED
         bars = f"; bars from left to right: {', '.join(run.names)}" if run.names and few else ""
         return f"Weights of {k} {what}{bars}"

@@ -37,10 +37,10 @@ def filter_grid(
 ) -> str:
     """Return SVG of the first filters (p, k), with σ (k,) for each; `names` (p,): of features that are not pixels."""
     drawn, few = W[:, :most], None if sigma is None else sigma[:most]
-    if is_drawn(grid) and len(grid.shape) == 2:
-        images = map_images(drawn, grid)
-    elif shape is not None:
+    if shape is not None:
         images = as_rgb(as_images(drawn, shape))
+    elif is_drawn(grid) and len(grid.shape) == 2:
+        images = map_images(drawn, grid)
     else:
         return weight_grid(W, sigma, min(most, MOST_WEIGHTS), names)
     return image_grid(images, few, palette)

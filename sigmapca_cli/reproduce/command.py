@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sigmapca_cli.reproduce import page, stored
+from sigmapca_cli.reproduce import minutes, page, stored
 from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, count
@@ -160,7 +160,9 @@ def main(
 
 
 def list_experiments() -> None:
-    """One line an experiment: its name, the paper's figures, its title and its runs."""
+    """One line an experiment: its name, the paper's figures, its title, its runs, and CPU minutes where measured."""
+    measured = minutes.read()
     for name, experiment in EXPERIMENTS.items():
-        runs = len(experiment.runs(Setting()))
-        print(f"{name:<26} {in_paper(name):<18} {experiment.title} ({runs} runs)")
+        facts = [f"{len(experiment.runs(Setting()))} runs", minutes.in_words(measured.get(name, {}))]
+        print(f"{name:<26} {in_paper(name):<18} {experiment.title} ({', '.join(filter(None, facts))})")
+    print("min: CPU minutes on one core, as measured once; quick: with --quick")

@@ -45,7 +45,7 @@ def order_words(facts: dict[str, Any]) -> str:
     )
 
 
-def independence_words(facts: dict[str, Any]) -> str:
+def independence_words(cfg: Config, facts: dict[str, Any]) -> str:
     """Return a sentence on whether the components of solver=independence are independent; "" of another way."""
     if "dependent_pairs" not in facts:
         return ""
@@ -59,9 +59,9 @@ def independence_words(facts: dict[str, Any]) -> str:
         return f"{tau}: the components are independent as far as {facts['tested_rows']:,} rows tell"
     some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:3])
     those = "1 pair of components depends" if len(pairs) == 1 else f"{len(pairs)} pairs of components depend"
-    return (
-        f"{tau}: {those} on each other ({some}{', …' * (len(pairs) > 3)}), so they are no independent sources"
-    )
+    # Sources whose patterns are not orthogonal leave the components of orthogonal filters dependent.
+    freed = "" if cfg.model.name == "lica" else "; model=lica needs no orthogonal filters"
+    return f"{tau}: {those} on each other ({some}{', …' * (len(pairs) > 3)}), so they are no independent sources{freed}"
 
 
 def loose_pairs(cfg: Config, facts: dict[str, Any]) -> bool:

@@ -204,7 +204,7 @@ def finish_run(
     )
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
-    for words in filter(None, (order_words(facts), independence_words(facts))):
+    for words in filter(None, (order_words(facts), independence_words(cfg, facts))):
         say(f"  {words}")
     if facts["converged"] and loose_pairs(cfg, facts):
         # How many is for the certificate to say, which counts every pair by one rule.

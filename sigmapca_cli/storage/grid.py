@@ -84,3 +84,17 @@ class Grid:
         parts = np.split(along, np.cumsum(shape)[:-1])
         names = tuple(str(name) for name in arrays.get("grid_name", ()))
         return cls(shape, place, names, tuple(None if np.isnan(part).any() else part for part in parts))
+
+
+def picture_shape(grid: Grid | None) -> tuple[int, int, int] | None:
+    """Return (rows, columns, channels) of features that are the pixels of a square picture, grey or in colours.
+
+    It is a whole grid without names and coordinates, which those of maps have. None for another one.
+    """
+    if grid is None or grid.names or any(along is not None for along in grid.coordinates):
+        return None
+    shape = grid.shape if len(grid.shape) == 3 else (*grid.shape, 1)
+    square = len(shape) == 3 and shape[0] == shape[1] > 2 and shape[2] in (1, 3)
+    if not square or not np.array_equal(grid.place, np.arange(math.prod(shape))):
+        return None
+    return shape[0], shape[1], shape[2]

@@ -34,7 +34,7 @@ FOUND = {
     "returns": ("a.csv", "table", 4, {"data.drop=date", "solver=independence"}),
     "embeddings": ("a.parquet", "table", 10, {"data.drop=text", "solver=independence"}),
     "counts": ("a.csv", "counts", 5, {"data.drop=[cell,type]", "solver=independence"}),
-    "patches": ("a.npy", "table", 12, {"data.rows=0", "solver=independence"}),
+    "patches": ("a.npy", "patches", 12, {"data.rows=0", "solver=independence"}),
     "table": ("a.csv", "table", 4, {"data.drop=machine", "solver=independence"}),
 }
 
@@ -52,7 +52,7 @@ def test_the_printed_command_reaches_the_truth(field, tmp_path, monkeypatch, tra
     loadings = loadings_of(run)
     if facts["then"]:
         pytest.importorskip("factor_analyzer")
-        assert facts["then"].endswith("--rotate varimax")
+        assert facts["then"].endswith("--rotate varimax --halves")
         loadings = rotated(loadings, "varimax")
     features = run.names or list(made.truth.index)
     found = cosines(loadings.values * np.asarray(run.scale)[:, None], made.truth.loc[features].to_numpy())
@@ -92,3 +92,23 @@ def test_names_in_a_row_of_numbers_beside_columns_of_words_are_names(tmp_path):
     write_frame(made, tmp_path / "s.csv", index=False)
     facts, _ = describe(tmp_path / "s.csv")
     assert facts["samples"] == 80 and list(facts["left_out"]) == ["sample", "batch"]
+
+
+def test_causes_that_share_features_are_dependent_components_and_the_second_command_finds_them(
+    tmp_path, monkeypatch, train, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    exposures = np.column_stack([np.ones(12), np.repeat([1.0, 0.0], 6), np.tile([1.0, 0.0], 6)])
+    factors = rng.laplace(size=(3000, 3)) * [1.0, 0.9, 0.8]
+    pd.DataFrame(factors @ exposures.T + 0.2 * rng.standard_normal((3000, 12))).add_prefix("s").to_csv(
+        "a.csv", index=False
+    )
+    facts, _ = describe("a.csv")
+    least = []
+    for name in ("command", "other"):
+        run = train(*shlex.split(facts[name])[2:])
+        assert ("model=lica" in capsys.readouterr().out) == (name == "command")
+        found = cosines(loadings_of(run).values, exposures)
+        least.append(found[match(found)].min())
+    assert least[0] < 0.9 and least[1] > 0.98

@@ -55,7 +55,42 @@ def test_a_field_gets_its_task_its_k_and_its_command(tmp_path, field):
     assert facts["task"] == task and facts["k"] in ks
     assert set(words) <= set(shlex.split(facts["command"]))
     assert ("data.standardise=feature" in facts["command"]) == ("data.standardise=feature" in words)
-    assert (facts["other"] is not None) == (task == "separation")
+    assert ("model=lica" in facts["command"]) != ("model=lica" in facts["other"])
+
+
+def test_a_coded_sex_is_no_item_and_items_of_yes_and_no_are(tmp_path):
+    answers = pd.DataFrame(RNG.integers(1, 6, (300, 12))).add_prefix("q")
+    answers.assign(sex=RNG.integers(1, 3, 300)).to_csv(tmp_path / "a.csv", index=False)
+    assert "data.drop=sex" in shlex.split(describe(tmp_path / "a.csv")[0]["command"])
+    yes = (answers.iloc[:, :6] > 3).astype(int)
+    pd.concat([yes, answers.iloc[:, 6:]], axis=1).to_csv(tmp_path / "b.csv", index=False)
+    assert "drop" not in describe(tmp_path / "b.csv")[0]["command"]
+
+
+def test_many_channels_of_few_sources_get_few_components(tmp_path):
+    from scipy.io import wavfile
+
+    for count, k in ((8, 3), (3, 3)):
+        sound = RNG.laplace(size=(8000, 3)) @ RNG.standard_normal((3, count))
+        sound += 0.01 * RNG.standard_normal(sound.shape)
+        for i, track in enumerate(sound.T):
+            (tmp_path / f"{count}").mkdir(exist_ok=True)
+            wavfile.write(
+                tmp_path / f"{count}" / f"{i}.wav", 8000, (track / np.abs(sound).max()).astype("f4")
+            )
+        assert describe(tmp_path / f"{count}")[0]["k"] == k
+
+
+@pytest.mark.parametrize("colours", [(), (3,)])
+def test_arrays_of_pixels_are_pictures_and_no_counts(tmp_path, colours):
+    seen = RNG.standard_normal((500, 8, 8, *colours)).cumsum(axis=1).cumsum(axis=2)
+    pixels = np.clip(128 + 20 * seen, 0, 255).astype(np.uint8)
+    np.save(tmp_path / "a.npy", pixels)
+    facts, found = describe(tmp_path / "a.npy")
+    assert found is not None and facts["task"] == "patches" and found.cfg.rows == [0]
+    noise = RNG.standard_normal(pixels.shape)
+    np.save(tmp_path / "b.npy", noise)
+    assert describe(tmp_path / "b.npy")[0]["task"] == "table"
 
 
 def test_rows_without_any_structure_are_a_table_and_keep_their_rows(tmp_path):

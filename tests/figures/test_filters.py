@@ -69,3 +69,28 @@ def test_weights_carry_the_numbers_given_in_a_grid_as_wide_as_asked():
     figure = plot_filters(np.eye(5)[:, :4], columns=2, labels=[1, 3, 2, 4])
     assert [axes.get_title() for axes in figure.axes] == ["1", "3", "2", "4"]
     assert figure.axes[0].get_gridspec().ncols == 2
+
+
+@pytest.mark.parametrize("colours", [(), (3,)])
+def test_filters_of_an_array_of_pictures_are_drawn_as_pictures(tmp_path, train, colours):
+    from sigmapca_cli.figures.filters import pixels_of
+    from sigmapca_cli.figures.run import draw, suits
+
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).standard_normal((60, 8, 8, *colours)))
+    run = train("data=array", f"data.path={tmp_path}/a.npy", "data.rows=0", "model=pca_svd", "k=2")
+    assert run.patch_shape is None and pixels_of(run) == (8, 8, 3 if colours else 1)
+    shown = draw("filters", run, None).axes[0].images[0].get_array()
+    np.testing.assert_allclose(shown, as_rgb(as_images(run.filters, pixels_of(run)))[0])
+    assert not suits("biplot", run, run)
+
+
+def test_a_grid_with_names_or_coordinates_or_gaps_is_no_picture():
+    from sigmapca_cli.storage.grid import Grid, picture_shape
+
+    place = np.arange(64)
+    assert picture_shape(Grid((8, 8), place)) == (8, 8, 1)
+    others = (
+        Grid((8, 8), place, ("lat", "lon")), Grid((8, 8), place, (), (place[:8] * 1.0, None)),
+        Grid((8, 8), place[1:]), Grid((4, 16), place), None,
+    )  # fmt: skip
+    assert not any(map(picture_shape, others))

@@ -8,7 +8,8 @@ import time
 import pytest
 from shell import run_command
 
-from sigmapca_cli.reproduce.registry import pick
+from sigmapca_cli.reproduce import minutes
+from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.system.errors import InputError
 
 
@@ -34,9 +35,15 @@ def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_list_names_all(tmp_path):
+def test_the_list_names_all_and_says_how_long_they_take(tmp_path):
     done = call("--list", cwd=tmp_path)
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 20
+    *lines, unit = done.stdout.splitlines()
+    measured = minutes.read()
+    assert done.returncode == 0 and [line.split()[0] for line in lines] == list(EXPERIMENTS)
+    assert measured and [line.split()[0] for line in lines if " min" in line] == [
+        name for name in EXPERIMENTS if name in measured
+    ]
+    assert "CPU minutes" in unit
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

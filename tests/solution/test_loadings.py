@@ -38,6 +38,22 @@ def test_loadings_are_the_correlations_of_features_and_components(trained, sigma
     np.testing.assert_allclose([float(w) for w in every[-6].split()[1:]], run.filters[0], atol=6e-4)
 
 
+def test_components_of_noise_are_not_congruent_in_two_halves(tmp_path, monkeypatch, sigmapca):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2)) * [2.0, 1.5] @ np.repeat(np.eye(2), 8, axis=1)
+    pd.DataFrame(X + rng.standard_normal(X.shape)).add_prefix("x").to_csv("x.csv", index=False)
+    run = sp.train("x.csv", model="pca_svd", k=4)
+    done = sigmapca("loadings", "last", "--halves")
+    assert done.returncode == 0 and "even and odd rows" in done.stdout
+    found = [float(value) for value in done.stdout.splitlines()[-1].split()]
+    assert min(found[:2]) > 0.98 and max(found[2:]) < 0.85
+    assert len(sp.runs("outputs")) == 1  # the halves leave no runs
+    half = sp.train("x.csv", model="pca_svd", k=2, data__half="even")
+    assert sigmapca("loadings", str(half.folder), "--halves").returncode == 2
+    assert run.folder.exists()
+
+
 def test_without_components_the_rest_of_the_rows_stays(trained, sigmapca):
     X, run = trained
     assert sigmapca("reconstruct", "last", "x.csv", "y.csv", "--without", "1,3").returncode == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.data.config import usual_standardise
+from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.describe.task import Task
 from sigmapca_cli.data.n_components import advised
 from sigmapca_cli.data.source import Source
@@ -24,14 +24,15 @@ UNRELATED = 0.1
 class Suggestion:
     """A command to train on a file.
 
-    data: overrides that name the file and how it is read. k: number of components; None: the model's own, for patches.
-    why: the reason of this k. task: what the data ask for, and the method.
+    data: overrides that name the file and how it is read. cfg: the same as a data group. k: number of components; None:
+    the model's own, for patches. why: the reason of this k. task: what the data ask for, and the method.
     """
 
     data: tuple[str, ...]
     k: int | str | None
     why: str
     task: Task
+    cfg: DataConfig
 
     @property
     def text(self) -> str:
@@ -66,21 +67,33 @@ def suggestion(
         if key != "name" and value not in (None, [], defaults.get(key)):
             value = value[0] if isinstance(value, list) and len(value) == 1 else value
             words.append(override(f"data.{key}", value))
-    if facts.get("patch_shape") is not None:
-        return Suggestion(tuple(words), None, "32, or the rank if it is smaller", better["task"])
+    cfg = DataConfig(path=path, **options)
+    if better["task"].name == "patches":
+        few = None if facts.get("patch_shape") else few_at_a_gap(better)
+        if few is None:
+            return Suggestion(tuple(words), None, "32, or the rank if it is smaller", better["task"], cfg)
+        return Suggestion(tuple(words), *few, better["task"], cfg)
     k, why = number_of_components(better)
     if "model=factor_analysis" in better["task"].words and isinstance(k, int) and k >= better["features"]:
         k, why = max(1, better["features"] - 1), "fewer factors than items, as each has a noise of its own"
-    return Suggestion(tuple(words), k, why, better["task"])
+    return Suggestion(tuple(words), k, why, better["task"], cfg)
 
 
 def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
-    """Return how many components to learn, and why: every channel of a recording has a source."""
+    """Return how many components to learn, and why; channels have as many sources unless the rest is clearly noise."""
     if facts.get("sample_rate") is not None and "rank" in facts:
-        return facts["rank"], "as many sources as channels"
+        return few_at_a_gap(facts) or (facts["rank"], "as many sources as channels")
     if "rank" not in facts or "mdl" not in facts["components"]:
         return "auto", "not all eigenvalues are computed: 32, or the rank if it is smaller"
     return advised(facts["components"], facts["rank"], facts["samples"])
+
+
+def few_at_a_gap(facts: dict[str, Any]) -> tuple[int, str] | None:
+    """Return the least description length where the rest is clearly noise: at a gap, and below half the rank."""
+    if "rank" not in facts or "mdl" not in facts["components"]:
+        return None
+    k, why = advised(facts["components"], facts["rank"], facts["samples"])
+    return (k, why) if 2 * k < facts["rank"] and k == facts["components"]["mdl"] else None
 
 
 def tracks_in(source: Source, path: str) -> str | None:

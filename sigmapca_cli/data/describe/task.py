@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.row_order import RowOrder, neighbours_depend, order_in
 from sigmapca_cli.data.source import Source
+from sigmapca_cli.storage.grid import picture_shape
 
 Array = NDArray[np.float64]
 
@@ -21,8 +22,12 @@ WIDER = 10
 """So many times more columns than rows: hardly samples × features, where each row is a curve of its own."""
 MUCH_WIDER = 100
 """So many times more columns than rows: no samples × features, even where all rows have one shape."""
+PICTURE = 0.3
+"""Correlation of neighbours from which on an array is one of pictures."""
 ANSWERS = 11
 """Most distinct whole numbers of an answer of a questionnaire: 0 to 10."""
+SEVERAL = 4
+"""Answers of most items from which on a column of two values is no item."""
 LEAST_ITEMS = 4
 SOME = 0.001
 """Least share of zeros among counts."""
@@ -43,6 +48,10 @@ class Task:
     then: str | None = None
 
 
+OBLIQUE = (
+    ("model=lica", "solver=independence"),
+    "where the components of the first depend on each other, because causes share features (linear ICA)",
+)
 ORTHOGONAL = (("solver=independence",), "where filters are to be orthogonal, and ordered by variance")
 
 
@@ -50,6 +59,11 @@ def task_of(source: Source, raw: Array | None) -> Task:
     """Return the task of a source. raw (m, p): a sample of its rows as in the file; None for very many columns."""
     if source.patch_shape is not None:
         return Task("patches", "windows of pictures: filters that are independent and keep their variances")
+    if (shape := picture_shape(source.grid)) is not None and raw is not None and is_picture(raw, shape):
+        size = " × ".join(map(str, shape[:2] if shape[2] == 1 else shape))
+        return Task(
+            "patches", f"pictures of {size} numbers: filters that are independent and keep their variances"
+        )
     smooth = smoothness(raw) if raw is not None and source.p > LEAST_ITEMS else 0.0
     wide = source.p > WIDER * source.n and source.sample_rate is None and not named_by_numbers(source)
     if wide and smooth > IN_TIME and (source.p > MUCH_WIDER * source.n or not rows_alike(raw)):
@@ -71,14 +85,35 @@ def task_of(source: Source, raw: Array | None) -> Task:
             "items",
             f"{source.p} items of few whole numbers: common factors; the data fix their space, a rotation their axes",
             ("model=factor_analysis",),
-            then="sigmapca loadings last --rotate varimax",
+            then="sigmapca loadings last --rotate varimax --halves",
         )
     if smooth > SMOOTH and (rows_alike(raw) or named_by_numbers(source)):
-        return Task("spectra", "rows are curves of one kind, such as spectra: components of their shapes")
+        return Task(
+            "spectra",
+            "rows are curves of one kind, such as spectra: components of their shapes",
+            other=OBLIQUE,
+        )
     if raw is not None and is_counts(raw):
-        return Task("counts", "whole numbers from 0 on, counts: components of what occurs together")
+        return Task(
+            "counts", "whole numbers from 0 on, counts: components of what occurs together", other=OBLIQUE
+        )
     rows = "rows in time that do not depend on their neighbours" if order.in_time else "rows without an order"
-    return Task("table", f"{rows}: components that are independent and keep their variances")
+    return Task("table", f"{rows}: components that are independent and keep their variances", other=OBLIQUE)
+
+
+def is_picture(raw: Array, shape: tuple[int, int, int]) -> bool:
+    """Return whether neighbours of rows of pixels (m, p) are alike down and across, as in pictures."""
+    pictures = raw[:200].reshape(-1, *shape)
+    across = pictures[:, :, :, 0].reshape(-1, shape[1])
+    down = pictures[:, :, :, 0].transpose(0, 2, 1).reshape(-1, shape[0])
+    return min(neighbours_alike(across), neighbours_alike(down)) > PICTURE
+
+
+def neighbours_alike(rows: Array) -> float:
+    """Return the correlation of neighbouring columns, over all rows (m, p)."""
+    x = rows - rows.mean()
+    spread = float(np.square(x).mean())
+    return float((x[:, 1:] * x[:, :-1]).mean()) / spread if spread > 0 else 0.0
 
 
 def named_by_numbers(source: Source) -> bool:
@@ -116,10 +151,20 @@ def is_questionnaire(raw: Array) -> bool:
 
 
 def beside_items(source: Source, raw: Array | None) -> list[str]:
-    """Return the names of the columns of a questionnaire that hold no answers, such as an age."""
+    """Return the names of the columns of a questionnaire that hold no answers, such as an age or a coded sex."""
     if raw is None or source.names is None or not is_questionnaire(raw):
         return []
-    return [name for name, column in zip(source.names, raw.T, strict=True) if not is_item(column)]
+    answers = np.array([distinct_answers(column) if is_item(column) else 0 for column in raw.T])
+    two = answers == 2
+    # A few columns of two values among items of many are groups; as many again are items of yes and no.
+    grouping = np.median(answers[answers > 0]) >= SEVERAL and two.sum() <= max(1, len(answers) // 10)
+    beside = (answers == 0) | (two & grouping)
+    return [name for name, left_out in zip(source.names, beside.tolist(), strict=True) if left_out]
+
+
+def distinct_answers(column: Array) -> int:
+    """Return how many whole numbers a column has."""
+    return len(np.unique(column[column == np.rint(column)]))
 
 
 def is_item(column: Array) -> bool:

@@ -22,6 +22,7 @@ from sigmapca_cli.data.on_disk.row_file import RowFile, RowSlices
 from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
 from sigmapca_cli.data.readers.locations import in_array, in_table, row_words
+from sigmapca_cli.data.readers.remembered import remembered_table
 from sigmapca_cli.data.readers.row_marks import marked, without_subject
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, override, without_names
@@ -220,7 +221,8 @@ def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
 
 def read_one(path: Path, cfg: DataConfig) -> Table:
     """Return the checked table of one file."""
-    return marked(checked(read_matrix(path, without_subject(cfg)), cfg, path), path, cfg)
+    table = remembered_table(path, without_subject(cfg), read_matrix)
+    return marked(checked(table, cfg, path), path, cfg)
 
 
 def checked(table: Table, cfg: DataConfig, where: object) -> Table:
