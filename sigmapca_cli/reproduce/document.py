@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, state
+from sigmapca_cli.reproduce.registry import in_paper
 from sigmapca_cli.reproduce.summary import (
     WAYS,
     Report,
@@ -57,7 +58,7 @@ def experiment(report: Report, way: str) -> str:
     """One table of verdicts with its command."""
     parts = [
         f"## {report['experiment']} ({WAYS[way]})",
-        f"{report['title']}. {report['caption']}",
+        f"{numbered(report)}. {report['caption']}",
         f"    {report['command']}",
         *([convergence([report])] if way in SOLVERS else []),
     ]
@@ -66,6 +67,12 @@ def experiment(report: Report, way: str) -> str:
     if verdicts := our_own(report):
         parts += ["Not claimed by the paper:", judged(verdicts)]
     return "\n\n".join(parts)
+
+
+def numbered(report: Report) -> str:
+    """The title of an experiment, behind the number of its figure where the paper has one."""
+    found = in_paper(report["experiment"])
+    return f"{found} of the paper. {report['title']}" if found else str(report["title"])
 
 
 def judged(verdicts: list[Verdict]) -> str:

@@ -26,6 +26,9 @@ FIGURES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Numbers of the paper's figures, in the order of its source, that each experiment reproduces."""
 
+DRAWINGS = (1, 2, 3)
+"""Figures of the paper that illustrate the theory and have no data."""
+
 _FOUND = {
     experiment.name: experiment
     for family in (images, settings, losses, signals, points, tables, theory)
@@ -54,9 +57,8 @@ def by_figure(name: str) -> str | None:
     for experiment, numbers in FIGURES.items():
         if number in numbers:
             return experiment
-    raise InputError(
-        f"{name}: no experiment reproduces this figure of the paper (--list shows which they do)"
-    )
+    why = "a drawing without data" if number in DRAWINGS else "no figure of the paper that is reproduced"
+    raise InputError(f"{name}: {why}; --list shows which figures are reproduced")
 
 
 def in_paper(name: str) -> str:
