@@ -122,3 +122,12 @@ def test_rows_in_time_are_halved_into_stretches_and_are_not_called_stable(sigmap
     assert refused["halves"] == "even and odd rows" and "every_second" not in refused
     part = sigmapca("path", "data=array", "data.path=ar.npy", "data.part=1/2")
     assert part.returncode == 2 and "data.part" in part.stderr
+
+
+def test_a_warning_about_a_file_is_said_once_though_its_halves_read_it_again(sigmapca, tmp_path):
+    X = np.random.default_rng(0).laplace(size=(400, 4))
+    X[3, 1] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    result = sigmapca("path", "data=array", "data.path=x.npy", "data.missing=mean", "k=2")
+    lines = result.stderr.splitlines()
+    assert result.returncode == 0 and len(lines) == len(set(lines)) > 0
