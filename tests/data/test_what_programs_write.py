@@ -540,3 +540,18 @@ def test_a_questionnaire_of_two_answers_has_fewer_factors_than_items(tmp_path):
     np.save(tmp_path / "x.npy", RNG.random((90, 5)) > 0.5)
     _, command = describe(tmp_path / "x.npy")
     assert "model=factor_analysis" in command.text and command.k < 5
+
+
+def test_epochs_stand_one_after_the_other_each_a_piece_of_its_own(recording):
+    mne = pytest.importorskip("mne")
+    path, raw = recording
+    whole = raw.copy().set_annotations(None)
+    epochs = mne.make_fixed_length_epochs(whole, 0.5, preload=True, verbose="ERROR")
+    epochs.save(path.with_name("a-epo.fif"), verbose="ERROR")
+    source = source_of(path.with_name("a-epo.fif"))
+    expected = epochs.get_data(["Fp1", "Cz"])
+    count, _, times = expected.shape
+    assert source.names == ("Fp1", "Cz") and source.n == count * times
+    assert source.pieces == tuple(range(times, count * times, times))
+    found = values(source).reshape(count, times, 2).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-12)
