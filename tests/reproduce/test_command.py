@@ -54,7 +54,7 @@ def test_a_schedulers_signal_is_75_and_the_same_command_goes_on(jobs, tmp_path):
         "the first run is there, and the others are not"
     )
     child.send_signal(signal.SIGTERM)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=240)
     assert child.returncode == 75 and len(errors.splitlines()) == 1 and "SIGTERM" in errors, errors
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("outputs/*/*/run.h5")}
     finished = [path for path in kept if 'status": "finished"' in path.read_bytes().decode("latin-1")]

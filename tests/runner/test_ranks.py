@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanisms import every
+from shell import run_command
 
 from sigmapca_cli.cli.evaluate import evaluated
 from sigmapca_cli.storage.read import StoredRun
@@ -122,7 +123,41 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("arguments, words", every(REFUSED, REFUSED[2:3]))
+TWO = """
+import os
+started = []
+for rank in "01":
+    started.append(os.fork())
+    if not started[-1]:
+        os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="{port}")
+        break
+else:
+    os._exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in started))
+"""
+"""Two processes of one command, as torchrun starts them, without its ten seconds."""
+
+
+def two(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`sigmapca train` in two processes that find each other."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        port = made.getsockname()[1]
+    return run_command(("train", *arguments), folder, {}, before=TWO.format(port=port))
+
+
+def test_two_processes_solve_a_run_or_refuse_it_once(tmp_path):
+    refused = two(tmp_path, *SMALL[:-2], "model=nlpca")
+    assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1, refused.stderr
+    assert "use a solver, or sp.nn with DistributedDataParallel" in refused.stderr
+    assert not list(tmp_path.rglob("run.h5"))
+    solved = two(tmp_path, *SMALL, "solver=newton", "a=3", "--run-dir", "run")
+    assert solved.returncode == 0, solved.stderr
+    run = StoredRun.open(tmp_path / "run")
+    assert run.attrs["processes"] == 2 and run.status == "finished"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("arguments, words", REFUSED)
 def test_refusals_are_one_line_said_once(tmp_path, arguments, words):
     status, said = end_of(train(*SMALL[:-2], *arguments, folder=tmp_path))
     assert status == 1 and len(said) == 1 and words in said[0], said
