@@ -21,8 +21,8 @@ demo: $(READY)  ## set up, train nonlinear PCA on natural image patches, draw th
 	$(BIN)/sigmapca train model=nlpca a=4
 	$(BIN)/sigmapca plot last
 
-# Threads that wait leave the core to others.
-TESTS := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Threads that wait leave the core to others; what has been compiled once is kept for every process.
+TESTS := PYTHONDONTWRITEBYTECODE= OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY)  ## set up, then the checks: ruff, mypy, import contracts, one test of every mechanism on all cores
 	$(BIN)/ruff check .
