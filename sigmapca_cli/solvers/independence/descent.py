@@ -91,22 +91,25 @@ class Kept:
         if (slope := float(theta @ change)) > 0:
             self.moves = [*self.moves, (theta, change, 1 / slope)][-MEMORY:]
 
-    def step(self, gradient: Array, accuracy: float) -> tuple[Array, bool]:
-        """Return the quasi-Newton step, and whether it follows negative curvature."""
+    def step(self, gradient: Array, accuracy: float, leaving: bool) -> tuple[Array, bool]:
+        """Return the quasi-Newton step, and whether it follows negative curvature; `leaving`: whether it may."""
         rest, shares = gradient.copy(), []
         for theta, change, inverse in reversed(self.moves):
             shares.append(inverse * (theta @ rest))
             rest -= shares[-1] * change
-        step, negative = newton_step(self.curvature, rest, self.turning, accuracy)
+        step, negative = newton_step(self.curvature, rest, self.turning, accuracy, leaving)
         for (theta, change, inverse), share in zip(self.moves, reversed(shares), strict=True):
             step -= (share + inverse * (change @ step)) * theta
         return step, negative
 
 
-def newton_step(curvature: Curvature, gradient: Array, turning: Array, accuracy: float) -> tuple[Array, bool]:
+def newton_step(
+    curvature: Curvature, gradient: Array, turning: Array, accuracy: float, leaving: bool
+) -> tuple[Array, bool]:
     """Return θ with Hθ ≈ −gradient by conjugate gradients, and whether it goes along negative curvature.
 
-    turning (pairs,): 1 for the pairs that turn; the gradient of the others is 0.
+    turning (pairs,): 1 for the pairs that turn; the gradient of the others is 0. leaving: whether it may go along it;
+    else it ends before, at the least with the step of independent pairs.
     """
     root = np.sqrt(curvature.scale)
     x, rest = np.zeros(len(root)), -gradient / root
@@ -118,8 +121,10 @@ def newton_step(curvature: Curvature, gradient: Array, turning: Array, accuracy:
         product = turning * curvature(direction / root) / root
         bend = float(direction @ product)
         if bend <= FLAT * float(direction @ direction):
-            if x.any() and bend > -FLAT * float(direction @ direction):
+            if x.any() and (bend > -FLAT * float(direction @ direction) or not leaving):
                 break  # flat: nothing is lost without it
+            if not leaving:
+                return direction / root, False
             along = direction / root
             along *= ESCAPE_ANGLE / np.abs(along).max()
             return x / root + along, True
@@ -183,14 +188,14 @@ def descend(
         return Kept(Curvature(point, support), turning, [])
 
     kept = fresh_at(point)
-    escapes, fresh = ESCAPES if check else 0, True
+    escapes, fresh, leaving = ESCAPES if check else 0, True, True
     while True:
         if not kept.turning.any():
             history.append((len(history), contrast.rows.n, point.value, 0.0))
             return End(point, 0.0, 1.0, True)
         gradient = point.gradient * kept.turning
         angle = float(np.abs(gradient / kept.curvature.scale).max())
-        theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)))
+        theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)), leaving)
         going = float(np.abs(theta).max())
         history.append((len(history), contrast.rows.n, point.value, going))
         settled = angle <= tol and (negative or going <= tol)
@@ -200,13 +205,20 @@ def descend(
             value, direction = least_curvature(Curvature(point, support), kept.turning)
             if value > SADDLE or escapes == 0:
                 return End(point, going, value, value > SADDLE)
-            escapes, theta, negative = escapes - 1, ESCAPE_ANGLE * direction, True
+            escapes, theta, negative, leaving = escapes - 1, ESCAPE_ANGLE * direction, True, True
         if len(history) >= limit:
             value = least_curvature(Curvature(point, support), kept.turning)[0] if check else np.nan
             return End(point, going, value, False)
         there, share = search(contrast, point, limited(theta, LARGEST_ANGLE))
         if negative and angle <= tol and gained(contrast, point, there) < FELT:
             return End(point, angle, 0.0, True)
+        if negative and share < LEAST_SHARE and angle > tol:
+            leaving = (
+                False  # of all rows the curvature is not negative there: the rest of the step goes first
+            )
+            kept, fresh = (fresh_at(point), True) if there is None else (fresh_at(there), True)
+            point = there or point
+            continue
         if there is None and fresh:
             value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
             return End(point, going, value, going <= 100 * tol)
