@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.solvers.rows.stretches import GROUPS, widened
+from sigmapca_cli.solvers.rows.stretches import GROUPS, widened_means
 from sigmapca_cli.solvers.rows.weights import times
 
 STEP = 0.05
@@ -97,17 +97,8 @@ class PairMoments:
 
     def in_time(self) -> PairMoments:
         """Return the moments of rows in time: of groups that are joined until they hardly depend on each other."""
-        names = ("z", "z2", "A", "D", "G", "C")
-        sums = [np.einsum("g,g...->g...", self.weight, getattr(self, name)) for name in names]
-        weight, *wide = widened((self.weight, *sums), self._influences)
-        means = {n: np.einsum("g,g...->g...", 1 / weight, v) for n, v in zip(names, wide, strict=True)}
-        return replace(self, weight=weight, **means)
-
-    @staticmethod
-    def _influences(sums: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return the sums of z², z_iφ_j and z_i²φ′_j of each group, less its share of the total."""
-        weight, _, z2, A, D, *_ = sums
-        return tuple(part - np.multiply.outer(weight, part.sum(0)) for part in (z2, A, D))
+        means = {name: getattr(self, name) for name in ("z", "z2", "A", "D", "G", "C")}
+        return replace(self, **widened_means(means, self.weight, ("z2", "A", "D")))
 
 
 def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a: Array) -> PairMoments:

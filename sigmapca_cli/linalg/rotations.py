@@ -33,9 +33,13 @@ def disjoint_pairs(k: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     return found
 
 
-def matches(R: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """Return |cos| between the unit columns of R and the columns of S matched to them, (k,); best assignment."""
+def partners(R: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return the column of S that each column of R is matched to by |cos|, (k,); best assignment."""
     from scipy.optimize import linear_sum_assignment
 
-    cosine = np.abs(R.T @ S)
-    return np.asarray(cosine[linear_sum_assignment(-cosine)])
+    return np.asarray(linear_sum_assignment(-np.abs(R.T @ S))[1])
+
+
+def matches(R: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return |cos| between the unit columns of R and the columns of S matched to them, (k,); best assignment."""
+    return np.asarray(np.abs(R.T @ S)[np.arange(R.shape[1]), partners(R, S)])

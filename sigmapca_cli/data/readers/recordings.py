@@ -33,7 +33,7 @@ def read_recording(path: Path, cfg: DataConfig) -> Table:
         in_epochs = not hasattr(raw, "n_times")
         count = len(raw) * len(raw.times) if in_epochs else raw.n_times
         need_memory(8.0 * len(channels) * count, path, "cut a part of it")
-        samples, pieces = (_of_epochs if in_epochs else _in_one)(raw, channels, cfg)
+        samples, pieces = _of_epochs(raw, channels) if in_epochs else _in_one(raw, channels, cfg)
     names = [raw.ch_names[i] for i in channels]
     notes = [f"{path}: channels marked as bad are left out ({listed(bad)})"] if bad else []
     rate = float(raw.info["sfreq"])
@@ -53,7 +53,7 @@ def _in_one(raw: Any, channels: Any, cfg: DataConfig) -> tuple[Any, tuple[int, .
     return values.T, tuple((np.flatnonzero(np.diff(times) > 1.5 / float(raw.info["sfreq"])) + 1).tolist())
 
 
-def _of_epochs(epochs: Any, channels: Any, cfg: DataConfig) -> tuple[Any, tuple[int, ...]]:
+def _of_epochs(epochs: Any, channels: Any) -> tuple[Any, tuple[int, ...]]:
     """Return the samples (epochs · times, channels) of epochs, and the first row of each but the first."""
     values = epochs.get_data(channels)
     count, _, times = values.shape

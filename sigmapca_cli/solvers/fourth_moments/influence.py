@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.solvers.fourth_moments import contrast
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack
-from sigmapca_cli.solvers.rows.stretches import GROUPS, widened
+from sigmapca_cli.solvers.rows.stretches import GROUPS, widened_means
 from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, split, times
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.system.row_shards import added, gathered, place
@@ -53,15 +53,8 @@ class Groups:
 
     def in_time(self) -> Groups:
         """Return the moments of rows in time: of groups that are joined until they hardly depend on each other."""
-        names = ("C", "Q", "B", "mean")
-        sums = [np.einsum("g,g...->g...", self.weight, getattr(self, name)) for name in names]
-
-        def watched(parts: tuple[Array, ...]) -> tuple[Array, ...]:
-            return tuple(part - np.multiply.outer(parts[0], part.sum(0)) for part in parts[1:4])
-
-        weight, *wide = widened((self.weight, *sums), watched)
-        means = {n: np.einsum("g,g...->g...", 1 / weight, v) for n, v in zip(names, wide, strict=True)}
-        return replace(self, weight=weight, **means)
+        means = {name: getattr(self, name) for name in ("C", "Q", "B", "mean")}
+        return replace(self, **widened_means(means, self.weight, ("C", "Q", "B")))
 
     def error(self, influence: Array) -> Array:
         """Return the standard error of a statistic from the influence of each group on it, (groups, …)."""

@@ -213,13 +213,9 @@ def descend(
         if negative and angle <= tol and gained(contrast, point, there) < FELT:
             return End(point, angle, 0.0, True)
         if negative and share < LEAST_SHARE and angle > tol:
-            leaving = (
-                False  # of all rows the curvature is not negative there: the rest of the step goes first
-            )
-            kept, fresh = (fresh_at(point), True) if there is None else (fresh_at(there), True)
-            point = there or point
-            continue
-        if there is None and fresh:
+            # Of all rows the curvature is not negative there: from here the rest of the step goes first.
+            leaving = False
+        elif there is None and fresh:
             value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
             return End(point, going, value, going <= 100 * tol)
         if there is None or negative or share < 1 or going > KEPT_BELOW:

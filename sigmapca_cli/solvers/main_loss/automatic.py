@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sigmapca_cli.linalg.rotations import partners
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.fit import answered
 from sigmapca_cli.solvers.independence.null import told_apart
@@ -46,10 +47,7 @@ class Start:
 
     def loose(self, R: Array) -> list[tuple[int, int]]:
         """Return the pairs of components, by decreasing variance from 0, that the steps to R (k, k) turned away."""
-        from scipy.optimize import linear_sum_assignment
-
-        turn = np.abs(self.R.T @ R)
-        turn = turn[:, linear_sum_assignment(-turn)[1]]
+        turn = np.abs(self.R.T @ R)[:, partners(self.R, R)]
         i, j = np.triu_indices(len(turn), 1)
         left = self.told[i, j] & (np.maximum(turn[i, j], turn[j, i]) > TURNED)
         return [(int(x), int(y)) for x, y in zip(i[left], j[left], strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,26 @@ def widened(
             break
         sums = joined
     return sums
+
+
+def widened_means(means: dict[str, Array], weight: Array, watched: tuple[str, ...]) -> dict[str, Any]:
+    """Return means (m, …) over stretches that are joined as `widened` says, and their `weight` (m,), by name.
+
+    weight: share of the rows of each stretch; watched: names of the means whose spread decides.
+    """
+    names = list(means)
+
+    def influences(sums: tuple[Array, ...]) -> tuple[Array, ...]:
+        parts = dict(zip(names, sums[1:], strict=True))
+        return tuple(parts[n] - np.multiply.outer(sums[0], parts[n].sum(0)) for n in watched)
+
+    weight, *wide = widened((weight, *(weighted(weight, v) for v in means.values())), influences)
+    return {"weight": weight, **{n: weighted(1 / weight, v) for n, v in zip(names, wide, strict=True)}}
+
+
+def weighted(weight: Array, parts: Array) -> Array:
+    """Return each of the parts (m, …) times its weight (m,)."""
+    return np.asarray(np.einsum("g,g...->g...", weight, parts))
 
 
 def joined_in_pairs(sums: Array) -> Array:
