@@ -2,7 +2,7 @@
 
 Hydra's public functions keep what they compose with in one place for the whole process, where a program that is an
 application of Hydra's itself, or another thread, has its own. So its loader is built here for each configuration and
-nothing of the process is touched. The loader is not public: this module and
+nothing of the process is touched. The loader is not public: this module, `kept.py` and
 `sweep_loader.py` are those that import from `hydra._internal`.
 """
 
@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sigmapca_cli.composition import kept
 from sigmapca_cli.composition.hydra_errors import in_one_line
-from sigmapca_cli.composition.job import Job, job_from, job_of, moved, with_changes
+from sigmapca_cli.composition.job import Job, Typing, job_from, job_of, moved, with_changes
 from sigmapca_cli.composition.overrides import parsed, values
 from sigmapca_cli.settings import conf_files
 from sigmapca_cli.system.errors import InputError, SigmapcaError
@@ -30,6 +31,7 @@ DATA_PATH = "data.path"
 HYDRAS_OWN = ("hydra", "_dummy_empty_config_.yaml")
 """What Hydra and its plugins keep in its store of schemas."""
 _LOCK = threading.RLock()  # Hydra looks for its plugins once in a process, and its parser has caches
+_TYPING = Typing()  # used within the lock
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def compose_job(overrides: Sequence[str], folders: Folders | None = None) -> Job
     folders = folders or Folders()
     with _LOCK, registered():
         parsed(overrides, folders.groups())
-        return job_of(load(overrides, folders))
+        return job_of(load(overrides, folders), typing=_TYPING)
 
 
 def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: bool = False) -> Any:
@@ -68,25 +70,41 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
 
     Raise InputError, in one line, for what Hydra refuses.
     """
+    from hydra.core.utils import JobRuntime
+    from hydra.version import VersionBase
+
+    folders = folders or Folders()
+    with _LOCK, registered():
+        whole = functools.partial(_loaded, folders=folders, sweep=sweep)
+        try:
+            if folders.further:
+                return whole(overrides)
+            surroundings = (
+                folders.name,
+                sweep,
+                JobRuntime.instance().get("name"),
+                str(VersionBase.instance().getbase()),
+            )
+            return kept.composed(folders.main.absolute(), overrides, surroundings, whole)
+        except SigmapcaError:
+            raise
+        except Exception as problem:
+            raise in_one_line(problem) or problem from None
+
+
+def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> Any:
+    """Return the whole configuration as Hydra composes it from all files. Raise what Hydra raises."""
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra._internal.utils import create_config_search_path
     from hydra.core.config_search_path import SearchPathQuery
     from hydra.types import RunMode
 
-    folders = folders or Folders()
-    with _LOCK, registered():
-        path = create_config_search_path(str(folders.main.absolute()))
-        if folders.further:
-            schema = SearchPathQuery(provider="schema")
-            path.prepend("command-line", f"file://{folders.further.absolute()}", schema)
-        try:
-            return ConfigLoaderImpl(path).load_configuration(
-                folders.name, list(overrides), RunMode.MULTIRUN if sweep else RunMode.RUN
-            )
-        except SigmapcaError:
-            raise
-        except Exception as problem:
-            raise in_one_line(problem) or problem from None
+    path = create_config_search_path(str(folders.main.absolute()))
+    if folders.further:
+        schema = SearchPathQuery(provider="schema")
+        path.prepend("command-line", f"file://{folders.further.absolute()}", schema)
+    mode = RunMode.MULTIRUN if sweep else RunMode.RUN
+    return ConfigLoaderImpl(path).load_configuration(folders.name, list(overrides), mode)
 
 
 @contextlib.contextmanager

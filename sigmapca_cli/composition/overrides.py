@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,14 @@ def parsed(
     return found
 
 
+@functools.lru_cache(1000)
+def read(word: str) -> Override:
+    """Return an override as Hydra's parser reads it; jobs share most of theirs. Raise what Hydra raises."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create().parse_override(word)
+
+
 def values(words: Sequence[str]) -> dict[str, Any]:
     """Return KEY: VALUE of overrides that name single values. Raise InputError for several values and removals."""
     from omegaconf import OmegaConf
@@ -87,13 +96,12 @@ def is_given(overrides: Sequence[Override], key: str) -> bool:
 
 
 def _parse(word: str) -> Override:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     if not word.strip() or word.lstrip("+~")[:1] == "=":
         raise InputError(f"{word!r}: an override is key=value")
     try:
-        override = OverridesParser.create().parse_override(word)
+        override = read(word)
     except HydraException:
         if "=" not in word and not word.startswith("~"):
             hint = nearest(word, groups())

@@ -7,11 +7,12 @@ minutes before the first of 500.
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from sigmapca_cli.composition.kept import set_in, split
+from sigmapca_cli.composition.overrides import read
 from sigmapca_cli.system.errors import InputError
 
 
@@ -36,20 +37,16 @@ class SweepLoader:
 
         Raise what Hydra raises for one that it cannot compose.
         """
-        from hydra._internal.config_loader_impl import get_overrides_dirname
         from omegaconf import OmegaConf
 
         parsed = [read(word) for word in sweep_overrides]
-        values = [override for override in parsed if self.is_value(override)]
-        rest = tuple(str(override.input_line) for override in parsed if not self.is_value(override))
+        parts = split(parsed, self.groups)
+        if parts is None:
+            return self.loader.load_sweep_config(master_config, list(sweep_overrides))
+        values, others = parts
+        rest = tuple(str(override.input_line) for override in others)
         config = self.with_set(rest, [override.key_or_group for override in values], master_config)
-        self.loader._apply_overrides_to_config(values, config)
-        own = [override for override in parsed if not override.is_hydra_override()]
-        config.hydra.overrides.task = [override.input_line for override in own]
-        how = config.hydra.job.config.override_dirname
-        config.hydra.job.override_dirname = get_overrides_dirname(
-            own, kv_sep=how.kv_sep, item_sep=how.item_sep, exclude_keys=how.exclude_keys
-        )
+        set_in(config, values, parsed)
         OmegaConf.copy_cache(from_config=master_config, to_config=config)
         return config
 
@@ -71,15 +68,6 @@ class SweepLoader:
             self.last = ((rest, set(keys)), copy.deepcopy(self.shared[rest]))
         return self.last[1]
 
-    def is_value(self, override: Any) -> bool:
-        """Whether an override sets one value and chooses no file."""
-        key = override.key_or_group
-        plain = not (override.is_delete() or override.is_add() or override.is_force_add() or override.package)
-        one = not isinstance(override.value(), dict)  # which would be merged with that of the last job
-        return (
-            plain and one and not override.is_hydra_override() and "/" not in key and key not in self.groups
-        )
-
 
 def folder_of(config: Any) -> Path:
     """Return the folder of a job within its sweep; `config` is the job's composed configuration with Hydra's part.
@@ -92,11 +80,3 @@ def folder_of(config: Any) -> Path:
             f"hydra.sweep.subdir={name}: has to name a folder in that of the sweep, without / or a dot before"
         )
     return Path(str(config.hydra.sweep.dir)) / name
-
-
-@functools.lru_cache(1000)
-def read(word: str) -> Any:
-    """Return an override as Hydra's parser reads it; the jobs of a sweep share most of theirs."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    return OverridesParser.create().parse_overrides([word])[0]

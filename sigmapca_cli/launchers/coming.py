@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.composition.job import Job, Typing, job_of
-from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of, read
+from sigmapca_cli.composition.overrides import read
+from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of
 from sigmapca_cli.data.config import kinds_of
 from sigmapca_cli.launchers.outcome import is_done
 from sigmapca_cli.runner.grouped import MAY_DIFFER, group_key, most_of

@@ -9,13 +9,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.limits import cores as cores
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -129,10 +132,16 @@ def may_have_gpu() -> bool:
 @contextmanager
 def blas(threads: int) -> Iterator[None]:
     """Limit NumPy's products to so many threads. Their time, and the last bits of their sums, depend on it."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(threads, user_api="blas"):
+    with _libraries(len(sys.modules)).limit(limits=threads, user_api="blas"):
         yield
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> "ThreadpoolController":
+    """Return the libraries that have threads, looked for again once so many `modules` are not those of before."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:

@@ -1,24 +1,15 @@
 """Configurations composed as the command line composes them."""
 
-import copy
-import functools
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
+from omegaconf import open_dict
 
-from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
-from sigmapca_cli.settings.schema import register
+from sigmapca_cli.composition.compose import load
 
 
 def composed(*overrides: str) -> Any:
-    """Return what Hydra makes of these overrides; a copy, since composing takes 60 ms."""
-    return copy.deepcopy(_composed(*overrides))
-
-
-@functools.cache
-def _composed(*overrides: str) -> Any:
-    register()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf_folder()), **hydra_base()):
-        return compose("config", list(overrides))
+    """Return what Hydra makes of these overrides, without Hydra's own part."""
+    config = load(overrides)
+    with open_dict(config):
+        del config["hydra"]
+    return config

@@ -1,37 +1,21 @@
 """Helpers: configurations composed as the command line composes them, planted data, and a minimal loop."""
 
-import copy
-import functools
-from pathlib import Path
 from types import SimpleNamespace
 
+import composing
 import numpy as np
 import torch
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from scipy.optimize import linear_sum_assignment
 
 from sigmapca_cli.methods import make_method
-from sigmapca_cli.settings import schema
-from sigmapca_cli.settings.conf_files import hydra_base
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.schedule import rate_factor
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-
 
 def composed(model, *overrides):
-    """The typed configuration of `sigmapca train model=… overrides…`; a copy, composing takes 60 ms."""
-    return copy.deepcopy(_composed(model, *overrides))
-
-
-@functools.cache
-def _composed(model, *overrides):
-    schema.register()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), **hydra_base()):
-        return OmegaConf.to_object(compose("config", overrides=[f"model={model}", *overrides]))
+    """The typed configuration of `sigmapca train model=… overrides…`."""
+    return OmegaConf.to_object(composing.composed(f"model={model}", *overrides))
 
 
 def planted(p, k, group, kind, n, noise=0.02, ratio=0.7, seed=0):

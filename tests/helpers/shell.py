@@ -29,10 +29,19 @@ from sigmapca_cli.cli import program
 from sigmapca_cli.composition.compose import compose_job
 
 from sigmapca_cli.runner.unread import BY_CHOICE, keys_of_choices
+from sigmapca_cli.settings.conf_files import groups
 for group in BY_CHOICE:
     keys_of_choices(group)
-compose_job(["data=planted", "k=3"])  # Hydra's plugins are found, and its grammar is made: half of a command's time
+# Hydra's plugins are found, its grammar is made, and what it composes is kept: half of a command's time.
+compose_job(["data=planted", "k=3"])
 gc.freeze()
+
+def compose(words):
+    chosen = [word for word in words if word.partition("=")[0] in groups()]
+    try:
+        compose_job([*chosen, "seed=1"])
+    except Exception:
+        pass  # the command says why
 
 def run(folder, environment, arguments, out, err, before):
     os.chdir(folder)
@@ -60,6 +69,7 @@ os.dup2(2, 1)
 for line in sys.stdin:
     task = json.loads(line)
     kill_after = task.pop("kill_after")
+    compose(task["arguments"])
     child = os.fork()
     if child == 0:
         run(**task)

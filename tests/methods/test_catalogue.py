@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 from mechanisms import METHODS, every
-from methods_helpers import CONF, composed, fit, matched, planted, rows_of, start
+from methods_helpers import composed, fit, matched, planted, rows_of, start
 
 from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.catalogue import CATALOGUE
 from sigmapca_cli.methods.registry import OBJECTIVES
+from sigmapca_cli.settings.conf_files import choices_of
 from sigmapca_cli.training import optimizers
 
-NAMES = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
+NAMES = list(choices_of("model"))
 DIRECT = {"pca_svd", "ppca", "fastica", "picard", "factor_analysis"}
 TRAINED = [name for name in NAMES if name not in DIRECT]
 P, K = 8, 4

@@ -1,0 +1,85 @@
+"""Configurations that are kept between compositions, against those that Hydra makes from all files."""
+
+import shutil
+import threading
+
+import pytest
+from omegaconf import OmegaConf
+
+from sigmapca_cli.composition import compose
+from sigmapca_cli.composition.compose import Folders, compose_job, load
+from sigmapca_cli.settings.conf_files import conf_folder
+from sigmapca_cli.system.errors import InputError
+
+WORDS = [
+    ("k=3", "seed=1"),
+    ("data=planted", "model=rica", "optimizer=sgd", "lr=0.1"),
+    ("seed=4", "++seed=3", "seed=5"),  # the last counts
+    ("solver.starts=5", "solver={name:newton,starts:3}", "a=${seed}", "seed=2"),
+    ("tags=[one,two]", "note='x, y'", "++regularisers.here=1"),
+]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_it_is_the_configuration_that_hydra_makes(words):
+    with compose.registered():
+        wanted = compose._loaded(words, Folders(), sweep=False)
+    for _ in range(2):
+        load(["k=7", "seed=9", "note=another"])  # leaves nothing behind
+        found = load(words)
+        assert all_of(found) == all_of(wanted)
+    assert compose_job(words).plain == compose.job_of(wanted).plain
+
+
+def all_of(config):
+    """What a configuration has: values, which types they may have, and where keys may be added."""
+    facts = {
+        name: fact for name, fact in vars(config._metadata).items() if name != "resolver_cache"
+    }  # the time
+    if OmegaConf.is_dict(config) and not config._is_none():
+        return facts, {key: all_of(config._get_node(key)) for key in config}
+    if OmegaConf.is_list(config) and not config._is_none():
+        return facts, [all_of(config._get_node(number)) for number in range(len(config))]
+    return facts, config._value()
+
+
+def test_the_time_is_that_of_the_composition():
+    from hydra.core.utils import setup_globals
+
+    setup_globals()  # as a sweep has done
+
+    def now():
+        return load(["++note='${now:%f}'"]).note
+
+    load([])
+    assert now() != now()
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path):
+    conf = tmp_path / "conf"
+    shutil.copytree(conf_folder(), conf)
+    for n in (123, 456):
+        (conf / "data" / "planted.yaml").write_text(f"name: planted\nn: {n}\n")
+        assert load(["data=planted", "seed=1"], Folders(conf)).data.n == n
+        assert load(["data=planted", "seed=2"], Folders(conf)).data.n == n
+
+
+def test_what_is_refused_is_refused_each_time():
+    for words in (["no_such_key=4"], ["+k=3"], ["data=nowhere"], ["k=1,2"]):
+        for _ in range(2):
+            with pytest.raises(InputError):
+                load(words)
+
+
+def test_threads_compose_at_once():
+    found = {}
+
+    def composed(seed):
+        found[seed] = [compose_job(["data=planted", f"seed={seed}", f"a={seed + 2}"]).cfg for _ in range(5)]
+
+    threads = [threading.Thread(target=composed, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((cfg.seed, cfg.a) == (seed, seed + 2) for seed, all_ in found.items() for cfg in all_)
