@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 LARGEST = 1e7
 """Rows × (k² + features) up to which `sigmapca data` solves two halves itself: about a second."""
+STEPS = 50
+"""Number of steps at most. Solutions that halves agree on take fewer; where halves of 300 rows agree on 50 components
+as chance does, 100 to 200 further steps change the agreement by .02 at most."""
 
 
 def halves(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def halves(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, An
     try:
         with silence_warnings():
             cfg = suggestion.cfg
-            made = halves_of(cfg)
+            made = halves_of(cfg, suggestion.source)
             sentence = f"{made.words}: {agreeing(cfg, made, suggestion.k)}"
             if made.by_time:
                 sentence += f"; every second row: {agreeing(cfg, EVERY_SECOND, suggestion.k)}"
@@ -52,6 +55,6 @@ def agreeing(cfg: Any, made: Halves, k: int) -> str:
     sources = [build(half) for half in made.configs(cfg)]
     axes = [source.leading_axes(k) for source in sources]
     k = min(k, *(one.rank for one in axes))
-    found = agreement(*(independence_fit(source, k)[0].W for source in sources))
+    found = agreement(*(independence_fit(source, k, max_iter=STEPS)[0].W for source in sources))
     linear = agreement(*(one.up_to(k) for one in axes))
     return f"components agree {found.mean:.3f}, linear PCA {linear.mean:.3f}, chance {found.chance:.2f}"

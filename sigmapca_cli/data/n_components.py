@@ -129,7 +129,8 @@ def by_mle(values: Array, n: int) -> int:
         return p
     values = np.maximum(values, 0.0) / values[0]
     tails = _log_gaps(values)
-    evidence = [_evidence(values, k, n, tails) for k in range(1, p)]
+    prior = _log_prior(p)
+    evidence = [prior[k] + _evidence(values, k, n, tails) for k in range(1, p)]
     return 1 + int(np.argmax(evidence))
 
 
@@ -158,13 +159,17 @@ def _log_gaps(values: Array) -> Tails:
     return tail(logs), tail(below & ~positive), within
 
 
+def _log_prior(p: int) -> Array:
+    """Return the log prior of the axes of k of p components, for every k (p + 1,)."""
+    each = [lgamma(half) - half * log(pi) - log(2) for half in (np.arange(p, 0, -1) / 2).tolist()]
+    return np.concatenate([[0.0], np.cumsum(each)])
+
+
 def _evidence(values: Array, k: int, n: int, tails: Tails) -> float:
-    """Return the log evidence of k components, up to a constant."""
+    """Return the log evidence of k components without the prior, up to a constant."""
     p = len(values)
     if values[k - 1] < 1e-15:
         return -np.inf
-    free = np.arange(p, p - k, -1) / 2
-    prior = -k * log(2) + sum(lgamma(half) - half * log(pi) for half in free.tolist())
     noise = max(float(values[k:].mean()), 1e-15)
     fit = -n / 2 * (float(np.log(values[:k]).sum()) + (p - k) * log(noise))
     m = p * k - k * (k + 1) / 2
@@ -178,7 +183,7 @@ def _evidence(values: Array, k: int, n: int, tails: Tails) -> float:
     )
     pairs = p * k - k * (k + 1) / 2
     curvature = within[k] + float((to_noise + equal * LEAST_LOG).sum()) + pairs * log(n)
-    return prior + fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
+    return fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 
 def chance_eigenvalues(x: Array, repeats: int = 5) -> Array | None:

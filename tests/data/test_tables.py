@@ -409,3 +409,31 @@ def test_what_labels_the_rows_names_the_features_of_a_transposed_table(tmp_path)
     with pytest.raises(InputError, match=r"not together with data\.transpose"):
         np.save(tmp_path / "a.npy", FRAME.T)
         source_of(tmp_path / "a.npy", transpose=True, columns=[1])
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_field_is_a_number_where_it_can_be_read_as_one(decimal):
+    from sigmapca_cli.data.readers.text_fields import is_number, number
+
+    for text in (
+        "1",
+        "-1.5",
+        "1,5",
+        "1_0",
+        "1e3",
+        "1.5D-03",
+        "nan",
+        "inf",
+        "true",
+        "−5",
+        "",
+        "x",
+        " 2 ",
+        "1.2,3",
+    ):
+        try:
+            number(text, decimal)
+        except ValueError:
+            assert not is_number(text, decimal), text
+        else:
+            assert is_number(text, decimal), text

@@ -39,8 +39,8 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     if left_out:
         facts["left_out"] = left_out
     options["drop"] = [*(name_list("drop", options.get("drop")) or []), *left_out] or None
-    better = treated(facts, str(path), options)
-    found = suggestion(facts, better, str(path), options)
+    better, source = treated(facts, source, str(path), options)
+    found = suggestion(facts, better, source, str(path), options)
     facts["command"] = None if found is None else found.text
     facts["advice"] = (
         "every feature is constant: there is nothing to learn" if found is None else found.task.text
@@ -52,8 +52,10 @@ def describe(path: str | Path, **options: Any) -> tuple[dict[str, Any], Suggesti
     return facts, found
 
 
-def treated(facts: dict[str, Any], path: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Add to the options what treats the data, and return the facts about the data as these options read them.
+def treated(
+    facts: dict[str, Any], source: Source, path: str, options: dict[str, Any]
+) -> tuple[dict[str, Any], Source]:
+    """Add to the options what treats the data, and return facts and source of the data as these options read them.
 
     First what is no data, then scales and outliers of what remains.
     """
@@ -65,11 +67,12 @@ def treated(facts: dict[str, Any], path: str, options: dict[str, Any]) -> dict[s
             continue
         options |= found
         with silence_warnings():  # the same warnings were logged above
-            better = summary(lenient(DataConfig(path=path, **options))[0])
+            source = lenient(DataConfig(path=path, **options))[0]
+            better = summary(source)
     if better is not facts and "components" in better:
         facts["components_then"] = better["components"]
         facts |= {name: better[name] for name in ("KMO", "Bartlett") if name in better}
-    return better
+    return better, source
 
 
 @contextmanager

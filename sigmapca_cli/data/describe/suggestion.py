@@ -25,7 +25,8 @@ class Suggestion:
     """A command to train on a file.
 
     data: overrides that name the file and how it is read. cfg: the same as a data group. k: number of components; None:
-    the model's own, for patches. why: the reason of this k. task: what the data ask for, and the method.
+    the model's own, for patches. why: the reason of this k. task: what the data ask for, and the method. source: the
+    data as the command reads them.
     """
 
     data: tuple[str, ...]
@@ -33,6 +34,7 @@ class Suggestion:
     why: str
     task: Task
     cfg: DataConfig
+    source: Source
 
     @property
     def text(self) -> str:
@@ -53,11 +55,11 @@ class Suggestion:
 
 
 def suggestion(
-    facts: dict[str, Any], better: dict[str, Any], path: str, options: dict[str, Any]
+    facts: dict[str, Any], better: dict[str, Any], source: Source, path: str, options: dict[str, Any]
 ) -> Suggestion | None:
     """Return the command that trains on these data with `options`; k and the task are from `better`, the repaired data.
 
-    None where there is nothing to learn.
+    source: the repaired data. None where there is nothing to learn.
     """
     if "components" not in better:
         return None
@@ -70,13 +72,12 @@ def suggestion(
     cfg = DataConfig(path=path, **options)
     if better["task"].name == "patches":
         few = None if facts.get("patch_shape") else few_at_a_gap(better)
-        if few is None:
-            return Suggestion(tuple(words), None, "32, or the rank if it is smaller", better["task"], cfg)
-        return Suggestion(tuple(words), *few, better["task"], cfg)
+        few_or_all, why = few or (None, "32, or the rank if it is smaller")
+        return Suggestion(tuple(words), few_or_all, why, better["task"], cfg, source)
     k, why = number_of_components(better)
     if "model=factor_analysis" in better["task"].words and isinstance(k, int) and k >= better["features"]:
         k, why = max(1, better["features"] - 1), "fewer factors than items, as each has a noise of its own"
-    return Suggestion(tuple(words), k, why, better["task"], cfg)
+    return Suggestion(tuple(words), k, why, better["task"], cfg, source)
 
 
 def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:

@@ -22,7 +22,7 @@ from sigmapca_cli.data.readers.text_fields import (
 )
 from sigmapca_cli.system.errors import InputError
 
-SAMPLE_LINES, SAMPLE_LONG_LINES, SAMPLE_CHARACTERS = 200, 10, 1 << 20
+SAMPLE_LINES, SAMPLE_LONG_LINES, SAMPLE_CHARACTERS = 200, 10, 1 << 18
 CANDIDATES = ("\t", ";", ",", "|", None)  # None: white space
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -189,7 +189,7 @@ def best_delimiter(lines: Sequence[str]) -> str | None:
         fields = [field for row in rows[1:] or rows for field in row]
         decimals = "." if delimiter == "," else ",."
         numeric = sum(
-            1.0 if is_missing(f) or any(is_number(f, d) for d in decimals) else 0.9 * with_unit(f)
+            1.0 if any(is_number(f, d) for d in decimals) or is_missing(f) else 0.9 * with_unit(f)
             for f in fields
         )
         # Two columns are more probable than one decimal comma for `1,5` alone on a line.
@@ -203,6 +203,8 @@ def decimal_of(path: Path, fields: Sequence[str], given: str) -> str:
     """Return the decimal sign: as given, or a comma if some numbers have one and none has a point."""
     if given != "auto":
         return {"point": ".", "comma": ","}.get(given, given)
+    if not any("," in f for f in fields):
+        return "."
     fields = [found[0] if (found := amount_and_unit(f)) else f for f in fields]
     commas = [f for f in fields if DECIMAL_COMMA.match(f)]
     if not commas or any("." in f and is_number(f) for f in fields):
