@@ -15,6 +15,10 @@ from sigmapca_cli.settings.quoting import without_interpolation
 from sigmapca_cli.settings.schema import Config, refuse_unknown, scale
 from sigmapca_cli.settings.sealed import seal
 
+KEPT = 10_000
+"""Number of keys with their values whose lines are kept."""
+_LINES: dict[tuple[str, str], str] = {}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -36,9 +40,7 @@ class Job:
     @functools.cached_property
     def yaml(self) -> str:
         """The configuration as it is stored."""
-        from omegaconf import OmegaConf
-
-        return OmegaConf.to_yaml(OmegaConf.create(without_interpolation(self.plain)), resolve=True)
+        return "".join(_yaml_of(key, value) for key, value in self.plain.items())
 
     @functools.cached_property
     def hash(self) -> str:
@@ -58,12 +60,17 @@ def job_of(composed: Any, hydra: Any = None, typing: Typing | None = None) -> Jo
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    raw: Any = OmegaConf.to_container(composed, resolve=False)
-    own = _own_hydra(raw) if "hydra" in raw else raw
-    whole = composed if own == raw else OmegaConf.create(own)
+    raw: Any = {
+        key: OmegaConf.to_container(item, resolve=False) if OmegaConf.is_config(item) else item
+        for key, item in composed.items_ex(resolve=False)
+        if key != "hydra"
+    }
+    whole = composed
+    if "hydra" in composed and (own := _own_hydra(raw)) != raw:
+        whole = OmegaConf.create({**own, "hydra": OmegaConf.to_container(composed.hydra, resolve=False)})
     hydra = hydra if hydra is not None else whole.get("hydra")
     try:
-        plain = {str(key): _resolved(whole, key) for key in raw if key != "hydra"}
+        plain = {str(key): _resolved(whole, key) for key in raw}
     except OmegaConfBaseException as problem:
         raise in_one_line(problem) or problem from None
     overrides: Any = []
@@ -179,10 +186,22 @@ def moved(job: Job, path: Any) -> Job:
     return replace(job, cfg=replace(job.cfg, data=replace(job.cfg.data, path=path)))
 
 
+def _yaml_of(key: str, value: Any) -> str:
+    """Return the lines of one key of a configuration. They are kept: the jobs of a sweep differ in few keys."""
+    from omegaconf import OmegaConf
+
+    known = key, repr(value)  # 1 and 1.0 differ
+    if known not in _LINES:
+        if len(_LINES) >= KEPT:
+            _LINES.clear()
+        _LINES[known] = OmegaConf.to_yaml(OmegaConf.create(without_interpolation({key: value})), resolve=True)
+    return _LINES[known]
+
+
 def _own_hydra(value: Any) -> Any:
     """Return plain data in which `${hydra:KEY}` reads Hydra's part of themselves, not that of the whole process."""
     if isinstance(value, dict):
-        return {key: item if key == "hydra" else _own_hydra(item) for key, item in value.items()}
+        return {key: _own_hydra(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_own_hydra(item) for item in value]
     return value.replace("${hydra:", "${hydra.") if isinstance(value, str) else value

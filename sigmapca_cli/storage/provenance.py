@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from datetime import datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from sigmapca_cli import __version__
 
 
+@cache
 def git_commit(start: Path | None = None) -> str:
     """The commit checked out around the package, read without starting git; "" outside a checkout."""
     with contextlib.suppress(OSError, IndexError):
@@ -39,6 +41,7 @@ def git_commit(start: Path | None = None) -> str:
     return ""
 
 
+@cache  # it is asked of git, and a sweep has many runs
 def git_changed(start: Path | None = None) -> str:
     """ "yes" when tracked files differ from the commit, "no", or "" where that cannot be told."""
     root = start or Path(__file__).resolve().parents[2]
@@ -75,6 +78,7 @@ def torch_version() -> str:
     return installed_version("torch")
 
 
+@cache
 def installed_version(package: str) -> str:
     """Return the version of an installed package, "" if there is none."""
     try:

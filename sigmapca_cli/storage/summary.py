@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +37,35 @@ def plain(value: Any) -> Any:
 
 def summarise(file: h5py.File) -> dict[str, Any]:
     """attrs {name: value}, last {metric: finite value}, step, evaluation {name: scalar}, shape [p, k]."""
-    attrs = {name: plain(value) for name, value in attributes(file).items()}
+    scalars = {
+        name: data[()]
+        for name, data in file.get("evaluation", {}).items()
+        if isinstance(data, h5py.Dataset) and data.shape == ()
+    }
+    shape = list(file["filters"].shape) if "filters" in file else None
+    return summary_of(file, file.get("metrics", {}), scalars, shape)
+
+
+def summary_of(
+    file: h5py.File, metrics: Mapping[str, Any], evaluation: Mapping[str, Any], shape: Sequence[int] | None
+) -> dict[str, Any]:
+    """Return the summary of a file whose metrics (n,) each, scalar evaluations and shape of the filters are at hand."""
     last: dict[str, Any] = {}
     step = None
-    for name, data in file.get("metrics", {}).items():
+    for name, data in sorted(metrics.items()):
         values = data[-64:]
         if name == "step":
             step = int(values[-1]) if len(values) else None
         else:
             finite = values[np.isfinite(values)]
             last[name] = float(finite[-1]) if len(finite) else None
-    evaluation = {}
-    for name, data in file.get("evaluation", {}).items():
-        if isinstance(data, h5py.Dataset) and data.shape == ():
-            evaluation[name] = plain(data[()])
-    shape = list(file["filters"].shape) if "filters" in file else None
-    return {"attrs": attrs, "last": last, "step": step, "evaluation": evaluation, "shape": shape}
+    return {
+        "attrs": {name: plain(value) for name, value in attributes(file).items()},
+        "last": last,
+        "step": step,
+        "evaluation": {name: plain(value) for name, value in sorted(evaluation.items())},
+        "shape": None if shape is None else list(shape),
+    }
 
 
 def summary_text(file: h5py.File) -> str:

@@ -1,6 +1,7 @@
 """Write a run: its folder, the metrics while it trains, and run.h5."""
 
 import contextlib
+import json
 import math
 import os
 import re
@@ -21,7 +22,7 @@ from sigmapca_cli.storage.metrics import MetricTable, json_line, read_metrics_js
 from sigmapca_cli.storage.provenance import environment, now, peak_memory
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.sidecars import append
-from sigmapca_cli.storage.summary import summary_text
+from sigmapca_cli.storage.summary import summary_of, summary_text
 from sigmapca_cli.system.atomic import remove_asides, replace_file, write_failed
 from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError, Signalled, Stopped
 
@@ -242,15 +243,24 @@ class RunWriter:
         file.create_dataset("config", data=self.config_yaml, dtype=string)
         file.create_dataset("overrides", data=self.overrides, dtype=string)
         file.attrs["format_version"] = max([1, *(fmt.NEWER.get(name, 1) for name in self.arrays)])
+        scales: dict[str, h5py.Dataset] = {}
         for name, value in self.arrays.items():
-            data = put(file, name, value)
+            data = file.create_dataset(name, data=value)
             if name in fmt.ARRAYS and value.ndim == len(fmt.ARRAYS[name]):
-                _attach_scales(file, data, fmt.ARRAYS[name])
+                _attach_scales(file, data, value.shape, fmt.ARRAYS[name], scales)
         if self.patch_shape is not None and "filters" in file:
             file["filters"].attrs["patch_shape"] = self.patch_shape
-        _fill_metrics(file.create_group("metrics"), self.table.arrays())
+        columns = self.table.arrays()
+        _fill_metrics(file.create_group("metrics"), columns)
         fill_evaluation(file.create_group("evaluation"), self.evaluation)
-        return summary_text(file)
+        # What was just written is not read again: that took as long as to write it.
+        scalars = {
+            name: np.asarray(value)[()]
+            for name, value in self.evaluation.items()
+            if value is not None and "/" not in name and np.ndim(value) == 0
+        }
+        filters = self.arrays.get("filters")
+        return json.dumps(summary_of(file, columns, scalars, None if filters is None else filters.shape))
 
     def __enter__(self) -> "RunWriter":
         return self
@@ -267,32 +277,42 @@ class RunWriter:
             )
 
 
-def _attach_scales(file: h5py.File, data: h5py.Dataset, axes: Sequence[str]) -> None:
-    """Name the axes, so that xarray and netCDF readers see dimensions: a scale is a plain index 0 … n−1."""
+def _attach_scales(
+    file: h5py.File,
+    data: h5py.Dataset,
+    shape: tuple[int, ...],
+    axes: Sequence[str],
+    scales: dict[str, h5py.Dataset],
+) -> None:
+    """Name the axes, so that xarray and netCDF readers see dimensions: a scale is a plain index 0 … n−1.
+
+    scales: those that the file has; new ones are added.
+    """
     for axis, name in enumerate(axes):
-        if name in file and file[name].shape[0] != data.shape[axis]:
+        if name not in scales:
+            scales[name] = file.create_dataset(name, data=np.arange(shape[axis]))
+            scales[name].make_scale(name)
+        elif scales[name].shape[0] != shape[axis]:
             return  # an array that does not fit the others stays readable, but unlabelled
-        if name not in file:
-            file.create_dataset(name, data=np.arange(data.shape[axis]))
-            file[name].make_scale(name)
-        data.dims[axis].attach_scale(file[name])
+        data.dims[axis].attach_scale(scales[name])
 
 
 def _fill_metrics(group: h5py.Group, columns: Mapping[str, np.ndarray]) -> None:
-    steps = put(group, "step", columns["step"])
+    steps = group.create_dataset("step", data=columns["step"])
     steps.make_scale("step")
     for name, values in columns.items():
         if name != "step":
-            put(group, name, values).dims[0].attach_scale(steps)
+            group.create_dataset(name, data=values).dims[0].attach_scale(steps)
 
 
 def fill_evaluation(group: h5py.Group, values: Mapping[str, Any]) -> None:
     """Numbers, arrays and strings by name; a name with a slash makes a sub-group, None is left out."""
+    component = group.file.get("component")
     for name, value in values.items():
         if value is not None:
             data = put(group, name, value)
-            if "component" in group.file and data.shape == group.file["component"].shape:
-                data.dims[0].attach_scale(group.file["component"])
+            if component is not None and data.shape == component.shape:
+                data.dims[0].attach_scale(component)
 
 
 def write_evaluation(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:

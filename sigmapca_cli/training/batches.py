@@ -41,6 +41,7 @@ class Batches:
         self.per_epoch = batches_per_epoch(source.n, batch_size)
         self.block = max(1, rows_at_once(source.p) // self.size)  # batches gathered at once
         self.ring: list[np.ndarray] = []
+        self.cores = cores()
 
     def prepare(self, centred: bool) -> None:
         """Set whether rows come centred on their batch, with their mean square, as the step of this run wants."""
@@ -59,7 +60,7 @@ class Batches:
         A batch is only valid until the next one is requested: buffers are reused.
         """
         order, ranges = self.order(epoch), self.ranges(first)
-        if cores() == 1:
+        if self.per_epoch - first <= self.block or self.cores == 1:  # there is nothing to gather meanwhile
             for numbers in ranges:
                 yield from self.gather(order, numbers)
             return

@@ -48,3 +48,13 @@ def test_what_hydra_refuses_is_refused(loader):
 
     with registered(), pytest.raises(Exception, match="no_such_key"):
         SweepLoader(hydras).load_sweep_config(master, ["no_such_key=4"])
+
+
+def test_a_stored_configuration_is_what_omegaconf_writes(tmp_path):
+    from sigmapca_cli.composition.compose import compose_job
+    from sigmapca_cli.settings.quoting import without_interpolation
+
+    for words in (["note=\"# 'x': [1]\"", "tags=[a,'1']"], ["k=0.5", "data=array", "data.path=[a,'b c']"]):
+        job = compose_job(words)
+        wanted = OmegaConf.to_yaml(OmegaConf.create(without_interpolation(job.plain)), resolve=True)
+        assert job.yaml == wanted

@@ -425,3 +425,15 @@ def test_a_run_saved_again_with_attributes_of_fixed_length_is_read(tmp_path: Pat
                 file.attrs[name] = np.bytes_(value)
     run = StoredRun.open(folder)
     assert run.status == fmt.FINISHED and run.attrs["model"] == "nlpca" and run.config["k"] == 3
+
+
+def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
+    from sigmapca_cli.storage.summary import noted_summary, summarise
+
+    with RunWriter(tmp_path, model="nlpca", attrs={"a": "4.0"}) as writer:
+        writer.log_block([1, 2], {"loss": [2.0, np.nan], "b": [1, 2]})
+        values = {"mcc": np.float32(0.1), "n": 3, "ok": True, "word": "ä", "none": None, "deep/x": 1.0}
+        writer.finish(solution(), evaluation={**values, "angle": np.nan, "kurtosis": np.arange(3.0)})
+    with h5py.File(writer.path) as file:
+        assert summarise(file) == noted_summary(writer.path)
+    assert noted_summary(writer.path)["evaluation"]["word"] == "ä"
