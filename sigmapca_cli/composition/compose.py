@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.composition import kept
 from sigmapca_cli.composition.hydra_errors import in_one_line
-from sigmapca_cli.composition.job import Job, Typing, job_from, job_of, moved, with_changes
+from sigmapca_cli.composition.job import Job, job_from, job_of, moved, with_changes
 from sigmapca_cli.composition.overrides import parsed, values
 from sigmapca_cli.settings import conf_files
 from sigmapca_cli.system.errors import InputError, SigmapcaError
@@ -31,7 +31,6 @@ DATA_PATH = "data.path"
 HYDRAS_OWN = ("hydra", "_dummy_empty_config_.yaml")
 """What Hydra and its plugins keep in its store of schemas."""
 _LOCK = threading.RLock()  # Hydra looks for its plugins once in a process, and its parser has caches
-_TYPING = Typing()  # used within the lock
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def compose_job(overrides: Sequence[str], folders: Folders | None = None) -> Job
     folders = folders or Folders()
     with _LOCK, registered():
         parsed(overrides, folders.groups())
-        return job_of(load(overrides, folders), typing=_TYPING)
+        return job_of(load(overrides, folders))
 
 
 def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: bool = False) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,11 +51,10 @@ class Job:
         return config_hash(self.plain)
 
 
-def job_of(composed: Any, hydra: Any = None, typing: Typing | None = None) -> Job:
+def job_of(composed: Any, hydra: Any = None) -> Job:
     """Return the job of a composed configuration; ranges are checked here, by the dataclasses.
 
-    hydra: Hydra's own part of it, where that is not the key `hydra` of `composed`: in a job of a sweep. typing: what
-    types the jobs of one sweep.
+    hydra: Hydra's own part of it, where that is not the key `hydra` of `composed`: in a job of a sweep.
     """
     from hydra.types import RunMode
     from omegaconf import OmegaConf
@@ -86,7 +86,7 @@ def job_of(composed: Any, hydra: Any = None, typing: Typing | None = None) -> Jo
             refuse_link(folder)
     if plain.get("if_exists") == "auto":
         plain["if_exists"] = "resume" if folder else "new"
-    return replace(job_from(plain, overrides, folder, typing), experiment=experiment)
+    return replace(job_from(plain, overrides, folder), experiment=experiment)
 
 
 def folders_in(hydra: Any) -> list[Path]:
@@ -99,7 +99,6 @@ def job_from(
     plain: Mapping[str, Any],
     overrides: Sequence[str] = (),
     folder: Path | None = None,
-    typing: Typing | None = None,
 ) -> Job:
     """Return the job of a configuration as plain data. Raise InputError for what the schema refuses."""
     from omegaconf import OmegaConf
@@ -108,7 +107,7 @@ def job_from(
     refuse_unknown(plain)
     scale(plain.get("a", 1.0))  # before the nonlinearity, which has its value and would be named instead
     try:
-        typed = (typing or Typing()).of(without_interpolation(dict(plain)))
+        typed = _TYPING.of(without_interpolation(dict(plain)))
         cfg: Any = OmegaConf.to_object(typed)
         checked: Any = OmegaConf.to_container(typed, resolve=True)
     except OmegaConfBaseException as problem:
@@ -120,8 +119,11 @@ def job_from(
     return Job(cfg, checked, list(overrides), folder)
 
 
-class Typing:
-    """Configurations with the types of the schema. One that differs from the last in a few values is made from that."""
+class Typing(threading.local):
+    """Configurations with the types of the schema. One that differs from the last in a few values is made from that.
+
+    Each thread has a last one of its own.
+    """
 
     def __init__(self) -> None:
         self.last: tuple[dict[str, Any], Any] | None = None
@@ -140,6 +142,9 @@ class Typing:
                 functools.reduce(lambda node, group: node[group], groups, typed)[name] = value
         self.last = copy.deepcopy(plain), typed
         return typed
+
+
+_TYPING = Typing()
 
 
 def differences(one: Any, other: Any) -> list[tuple[tuple[Any, ...], Any, Any]] | None:

@@ -47,11 +47,12 @@ def parsed(
     a number that no float can hold, unless `sweep` for several values, and unless `sweep` or `hydra` for Hydra's own
     settings.
     """
-    names = [*groups(), "experiment", *more_groups]
+    own = groups()
+    names = [*own, "experiment", *more_groups]
     found = [_parse(word) for word in words]
     for override in found:
         _refuse_unknown(override, names)
-        _refuse_value(override)
+        _refuse_value(override, own)
         if not sweep:
             _refuse_sweep(override)
         if not (sweep or hydra):
@@ -141,13 +142,13 @@ def _in_hydra(parts: list[str]) -> bool:
     return True
 
 
-def _refuse_value(override: Override) -> None:
+def _refuse_value(override: Override, own: Collection[str]) -> None:
     """Raise InputError for a number that no float can hold, and for a group that is not chosen by a name."""
     key = override.key_or_group
     each = list(_plain(override))
     if any(isinstance(value, int) and not is_finite(value) for value in each):
         raise InputError(f"{key}: the number is too large")
-    if key in groups() and any(not isinstance(value, str | dict) for value in each):
+    if key in own and any(not isinstance(value, str | dict) for value in each):
         raise InputError(
             f"{override.input_line}: no such choice; `sigmapca train --help` lists those of {key}"
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.composition.job import Job, Typing, job_of
+from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.composition.overrides import read
 from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of
 from sigmapca_cli.data.config import kinds_of
@@ -48,7 +48,6 @@ class Queue:
         self, loader: SweepLoader, config: Any, numbered: Sequence[Numbered], *, alone: bool
     ) -> None:
         self.loader, self.config, self.numbered, self.alone = loader, config, numbered, alone
-        self.typing = Typing()
         self.asked: dict[int, tuple[Path, list[str]]] = {}
         self.hashes: dict[Path, str] = {}
         self.finished, self.told, self.last = 0, 0, time.monotonic()
@@ -83,7 +82,7 @@ class Queue:
         folder, job, key = folder_of(config), None, None
         self.asked[number] = folder, words_of(config.get("objective"))
         try:
-            job = job_of(config, typing=self.typing)
+            job = job_of(config)
             if folder in self.hashes:  # another job's folder refuses this one, in its turn
                 same = self.hashes[folder] == job.hash
                 return None if same else Coming(number, overrides, folder, job, None)

@@ -18,7 +18,7 @@ from typing import Any
 
 from hydra.types import HydraContext
 
-from sigmapca_cli.composition.job import Typing, job_of
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of
 from sigmapca_cli.launchers import adaptive
 from sigmapca_cli.launchers.adaptive import result_of
@@ -88,8 +88,7 @@ class Launcher(SlurmLauncher):
         queued = self.cluster()
         before = {number: job for number, job in submitted(sweep).items() if job in queued}
         waiting = {number: job for number, _ in numbered if (job := before.get(number))}
-        typing = Typing()
-        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(n, o, typing)]
+        left = [(n, o) for n, o in numbered if n not in waiting and not self.finished(n, o)]
         done = len(numbered) - len(waiting) - len(left)
         if done or waiting:
             print(f"not submitted again: {done} finished, {len(waiting)} in the queue", flush=True)
@@ -117,11 +116,11 @@ class Launcher(SlurmLauncher):
         loader: Any = self.hydra_context.config_loader
         return loader.job(self.config, overrides, number)
 
-    def finished(self, number: int, overrides: list[str], typing: Typing) -> bool:
+    def finished(self, number: int, overrides: list[str]) -> bool:
         """Whether its folder holds the finished run of just this configuration; its data are not looked at."""
         config = self.compose(number, overrides)
         try:
-            return is_done(job_of(config, typing=typing), folder_of(config))
+            return is_done(job_of(config), folder_of(config))
         except SigmapcaError:
             return False  # the job itself says what is wrong with it
 

@@ -5,7 +5,7 @@ from composing import composed
 from omegaconf import OmegaConf
 
 from sigmapca_cli.composition.compose import compose_job, load, registered
-from sigmapca_cli.composition.job import Typing, job_from
+from sigmapca_cli.composition.job import job_from
 from sigmapca_cli.composition.sweep_loader import SweepLoader
 from sigmapca_cli.launchers.coming import Queue
 from sigmapca_cli.system.errors import InputError
@@ -65,12 +65,11 @@ def test_a_job_is_the_one_that_is_composed_alone(queue, words):
 def test_a_value_of_another_type_is_refused_and_leaves_nothing_behind():
     plain = OmegaConf.to_container(composed("k=2"), resolve=True)
     plain.pop("hydra", None)
-    typing = Typing()
-    first = job_from(plain, typing=typing)
+    first = job_from(plain)
     with pytest.raises(InputError):
-        job_from({**plain, "seed": "word"}, typing=typing)
-    assert job_from({**plain, "seed": 3}, typing=typing).cfg.seed == 3
-    assert job_from(plain, typing=typing).plain == first.plain == job_from(plain).plain
+        job_from({**plain, "seed": "word"})
+    assert job_from({**plain, "seed": 3}).cfg.seed == 3
+    assert job_from(plain).plain == first.plain
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", ".hidden"])
