@@ -2,8 +2,8 @@
 
 Hydra's public functions keep what they compose with in one place for the whole process, where a program that is an
 application of Hydra's itself, or another thread, has its own. So its loader is built here for each configuration and
-nothing of the process is touched. The loader is not public: this module, `kept.py` and
-`sweep_loader.py` are those that import from `hydra._internal`.
+nothing of the process is touched. The loader is not public: this module, `kept.py`,
+`repository.py` and `sweep_loader.py` are those that import from `hydra._internal`.
 """
 
 from __future__ import annotations
@@ -98,12 +98,17 @@ def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> Any:
     from hydra.core.config_search_path import SearchPathQuery
     from hydra.types import RunMode
 
+    from sigmapca_cli.composition.repository import Repository
+
     path = create_config_search_path(str(folders.main.absolute()))
     if folders.further:
         schema = SearchPathQuery(provider="schema")
         path.prepend("command-line", f"file://{folders.further.absolute()}", schema)
+    loader = ConfigLoaderImpl(path)
+    if not folders.further:
+        loader.repository = Repository(path, folders.main.absolute())
     mode = RunMode.MULTIRUN if sweep else RunMode.RUN
-    return ConfigLoaderImpl(path).load_configuration(folders.name, list(overrides), mode)
+    return loader.load_configuration(folders.name, list(overrides), mode)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,9 @@ import shutil
 import threading
 
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from sigmapca_cli.composition import compose
@@ -23,9 +26,11 @@ WORDS = [
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_it_is_the_configuration_that_hydra_makes(words):
     with compose.registered():
-        wanted = compose._loaded(words, Folders(), sweep=False)
+        path = create_config_search_path(str(conf_folder()))
+        wanted = ConfigLoaderImpl(path).load_configuration("config", list(words), RunMode.RUN)
     for _ in range(2):
         load(["k=7", "seed=9", "note=another"])  # leaves nothing behind
+        load(["k=7", "model=gha", "optimizer=sgd", "data=array"])
         found = load(words)
         assert all_of(found) == all_of(wanted)
     assert compose_job(words).plain == compose.job_of(wanted).plain
@@ -62,6 +67,7 @@ def test_a_file_that_has_changed_is_read_again(tmp_path):
         (conf / "data" / "planted.yaml").write_text(f"name: planted\nn: {n}\n")
         assert load(["data=planted", "seed=1"], Folders(conf)).data.n == n
         assert load(["data=planted", "seed=2"], Folders(conf)).data.n == n
+        assert load(["data=planted", "model=gha"], Folders(conf)).data.n == n
 
 
 def test_what_is_refused_is_refused_each_time():
