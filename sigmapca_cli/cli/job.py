@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def show_configuration(
 def show_information(overrides: Sequence[str], folders: Folders, what: str) -> None:
     """Let Hydra print what it knows of its plugins, its search path or the list of defaults."""
     choice("--info", what, INFORMATION)
-    run_hydra(print, overrides, ["--info", what], folders)
+    run_hydra(overrides, ["--info", what], folders)
 
 
 def register_launchers() -> None:
@@ -94,21 +95,23 @@ def register_launchers() -> None:
             continue
 
 
-def run_hydra(
-    task: Callable[..., Any], overrides: Sequence[str], flags: Sequence[str], folders: Folders
-) -> None:
-    """Hand overrides and flags to `hydra.main` around `task`, a module-level function of the composed config.
+def run_multirun(task: Callable[..., Any], overrides: Sequence[str], folders: Folders) -> None:
+    """Let Hydra run the jobs of a sweep, `task`, a module-level function, of each composed configuration."""
+    from sigmapca_cli.composition.compose import multirun
+
+    with hydras():
+        multirun(task, overrides, folders)
+
+
+def run_hydra(overrides: Sequence[str], flags: Sequence[str], folders: Folders) -> None:
+    """Hand overrides and flags to `hydra.main`.
 
     The overrides stand first: behind a flag Hydra does not take `hydra/launcher=joblib`.
     """
     import hydra
 
-    from sigmapca_cli.composition.hydra_errors import in_one_line
     from sigmapca_cli.settings.conf_files import hydra_base
-    from sigmapca_cli.settings.schema import register
 
-    register()
-    register_launchers()
     if folders.further:
         flags = [*flags, "--config-dir", str(folders.further)]
     # Hydra would print its own many-line explanation and exit 1; raised, it can be put into one line.
@@ -116,12 +119,25 @@ def run_hydra(
     before = sys.argv
     sys.argv = ["sigmapca", *overrides, *flags]
     try:
-        hydra.main(**hydra_base(), config_path=str(folders.main), config_name=folders.name)(task)()
+        with hydras():
+            hydra.main(**hydra_base(), config_path=str(folders.main), config_name=folders.name)(print)()
+    finally:
+        sys.argv = before
+
+
+@contextlib.contextmanager
+def hydras() -> Iterator[None]:
+    """Let Hydra know the schema and the launchers; what it refuses inside the block becomes one line."""
+    from sigmapca_cli.composition.hydra_errors import in_one_line
+    from sigmapca_cli.settings.schema import register
+
+    register()
+    register_launchers()
+    try:
+        yield
     except (SigmapcaError, KeyboardInterrupt):
         raise
     except Exception as problem:
         if os.environ.get("SIGMAPCA_DEBUG"):
             raise
         raise in_one_line(problem) or problem from None
-    finally:
-        sys.argv = before

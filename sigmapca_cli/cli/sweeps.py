@@ -186,7 +186,7 @@ def launch(sweep: Sweep, task: Callable[..., Any]) -> int:
     """Hand the sweep to Hydra and its launcher; the exit status that ended it early, or 0."""
     from hydra.core.plugins import Plugins
 
-    from sigmapca_cli.cli.job import run_hydra
+    from sigmapca_cli.cli.job import run_multirun
     from sigmapca_cli.launchers.snapshot import snapshot
 
     silence(sweep.search)
@@ -200,7 +200,7 @@ def launch(sweep: Sweep, task: Callable[..., Any]) -> int:
     Plugins.instance()
     refuse_if_stopped()
     try:
-        run_hydra(task, sweep.words, ["--multirun"], copies)
+        run_multirun(task, sweep.words, copies)
         refuse_if_stopped()
     except SystemExit as ended:  # a job that was stopped, or the first failure under --fail-fast
         return ended.code if isinstance(ended.code, int) else 1

@@ -2,8 +2,8 @@
 
 Hydra's public functions keep what they compose with in one place for the whole process, where a program that is an
 application of Hydra's itself, or another thread, has its own. So its loader is built here for each configuration and
-nothing of the process is touched. The loader is not public: this module, `kept.py`,
-`repository.py` and `sweep_loader.py` are those that import from `hydra._internal`.
+nothing of the process is touched. The loader is not public: this module, `kept.py` and
+`repository.py` are those that import from `hydra._internal`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import functools
 import glob
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,10 +93,17 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
 
 def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> Any:
     """Return the whole configuration as Hydra composes it from all files. Raise what Hydra raises."""
+    from hydra.types import RunMode
+
+    mode = RunMode.MULTIRUN if sweep else RunMode.RUN
+    return loader_of(folders).load_configuration(folders.name, list(overrides), mode)
+
+
+def loader_of(folders: Folders) -> Any:
+    """Return Hydra's loader of the files of these folders."""
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra._internal.utils import create_config_search_path
     from hydra.core.config_search_path import SearchPathQuery
-    from hydra.types import RunMode
 
     from sigmapca_cli.composition.repository import Repository
 
@@ -107,8 +114,27 @@ def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> Any:
     loader = ConfigLoaderImpl(path)
     if not folders.further:
         loader.repository = Repository(path, folders.main.absolute())
-    mode = RunMode.MULTIRUN if sweep else RunMode.RUN
-    return loader.load_configuration(folders.name, list(overrides), mode)
+    return loader
+
+
+def multirun(task: Callable[..., Any], overrides: Sequence[str], folders: Folders) -> None:
+    """Let Hydra's sweeper and launcher run the jobs of a sweep, `task` of each composed configuration.
+
+    As `hydra.main` does for --multirun; that composes the sweep twice, to see that --multirun was meant.
+    """
+    from hydra import version
+    from hydra._internal.hydra import Hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    for own in conf_files.hydra_base().values():
+        version.setbase(own)
+    loader = loader_of(folders)
+    hydra = Hydra.create_main_hydra2(task.__module__.rpartition(".")[2], loader.get_search_path())
+    hydra.config_loader = loader
+    try:
+        hydra.multirun(folders.name, task, [*overrides, "hydra.mode=MULTIRUN"])
+    finally:
+        GlobalHydra.instance().clear()
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ class SweepLoader:
     def __init__(self, loader: Any) -> None:
         self.loader = loader
         self.groups = set(loader.list_groups(""))
-        self.shared: dict[tuple[str, ...], Any] = {}
+        self.shared: dict[tuple[bool, tuple[str, ...]], Any] = {}
         self.last: tuple[Any, Any] = (None, None)  # what is set in the last job's configuration, and that
 
     def __getattr__(self, name: str) -> Any:
@@ -62,11 +62,27 @@ class SweepLoader:
 
     def with_set(self, rest: tuple[str, ...], keys: Collection[str], master_config: Any) -> Any:
         """Return a configuration of these choices in which no values but those of `keys` have been set."""
-        if rest not in self.shared:
-            self.shared[rest] = self.loader.load_sweep_config(master_config, list(rest))
+        of_sweep = self.are_of_the_sweep(rest, keys, master_config)
+        if (of_sweep, rest) not in self.shared:
+            self.shared[of_sweep, rest] = (
+                master_config if of_sweep else self.loader.load_sweep_config(master_config, list(rest))
+            )
         if self.last[0] != (rest, set(keys)):
-            self.last = ((rest, set(keys)), copy.deepcopy(self.shared[rest]))
+            self.last = ((rest, set(keys)), copy.deepcopy(self.shared[of_sweep, rest]))
         return self.last[1]
+
+    def are_of_the_sweep(self, rest: tuple[str, ...], keys: Collection[str], master_config: Any) -> bool:
+        """Return whether the sweep's own configuration has these choices, and no values but those of `keys`."""
+        given = [read(str(word)) for word in master_config.hydra.overrides.task]
+        swept = [override for override in given if override.is_sweep_override()]
+        if any("/" in o.key_or_group or o.key_or_group in self.groups for o in swept):
+            return False
+        parts = split([override for override in given if override not in swept], self.groups)
+        if parts is None:
+            return False
+        values, others = parts
+        fixed = {override.key_or_group for override in values}
+        return fixed <= set(keys) and rest == tuple(str(override.input_line) for override in others)
 
 
 def folder_of(config: Any) -> Path:

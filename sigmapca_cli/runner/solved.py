@@ -1,4 +1,7 @@
-"""What is solved at once, from the whole data: which configurations each solver takes, and its call."""
+"""What is solved at once, from the whole data: which configurations each solver takes, and its call.
+
+A solver is imported by the run that it solves: with what they need of SciPy all take half a second.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from sigmapca_cli.methods.direct import DirectMethod
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner.start import start_of_solver
 from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
-from sigmapca_cli.solvers.independence.fit import independence_fit
-from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
 from sigmapca_cli.solvers.newton.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.system.errors import InputError
 
@@ -78,6 +78,8 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     init=file starts from the filters of that file, init=moments from the answer of solver=moments; any other init
     from the PCA solution.
     """
+    from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
+
     own = cfg.solver
     if cfg.model.family == "linear_ica":
         return lica_fit(source, cfg.k, own.tol, own.max_iterations, cfg.threads, own.starts, own.clip)
@@ -120,6 +122,8 @@ def solve_moments(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     init=file starts from the filters of that file, init=orthogonal from a random rotation of the principal axes
     (by seed), any other init from the principal axes.
     """
+    from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
+
     return moments_fit(
         source,
         cfg.k,
@@ -141,6 +145,8 @@ def solve_independence(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     init=file starts from the filters of that file, init=moments from the answer of solver=moments, init=orthogonal from
     a random rotation of the principal axes (by seed), any other init from the principal axes.
     """
+    from sigmapca_cli.solvers.independence.fit import independence_fit
+
     return independence_fit(
         source,
         cfg.k,

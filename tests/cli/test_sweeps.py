@@ -248,7 +248,7 @@ def test_a_signal_whose_error_a_library_swallowed_still_stops_the_sweep(monkeypa
 
     begun = []
     monkeypatch.setattr(signals, "_raised", [Stopped("SIGTERM before the end")])
-    monkeypatch.setattr(job, "run_hydra", lambda *_, **__: begun.append(1))
+    monkeypatch.setattr(job, "run_multirun", lambda *_, **__: begun.append(1))
     with pytest.raises(Stopped, match="SIGTERM"):
         sweeps.launch(sweeps.Sweep(tmp_path, ["seed=0,1"], Folders(), None, False, 2), print)
     assert not begun

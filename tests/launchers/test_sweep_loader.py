@@ -42,6 +42,32 @@ def test_a_job_has_the_configuration_that_hydra_composes(loader, words):
     assert OmegaConf.is_struct(found)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["data=planted", "k=4", "seed=range(0,9)"], ["data=planted", "k=4", "seed=3"]),
+        (["data=planted", "k=4", "a=2", "seed=0,1"], ["data=planted", "k=4", "seed=1"]),
+        (["model=nlpca,rica", "k=4", "seed=0,1"], ["model=rica", "k=4", "seed=1"]),
+        (
+            ["++note=x", "optimizer=sgd", "tags=[a]", "seed=0,1"],
+            ["++note=x", "optimizer=sgd", "tags=[a]", "seed=1"],
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_job_is_made_from_the_sweeps_own_configuration_only_where_that_has_its_choices(
+    loader, given, words
+):
+    hydras, _ = loader
+    from sigmapca_cli.composition.compose import registered
+
+    with registered():
+        master = load(given, sweep=True)
+        wanted = hydras.load_sweep_config(master, words)
+        found = SweepLoader(hydras).load_sweep_config(master, words)
+    assert OmegaConf.to_container(found, resolve=False) == OmegaConf.to_container(wanted, resolve=False)
+
+
 def test_what_hydra_refuses_is_refused(loader):
     hydras, master = loader
     from sigmapca_cli.composition.compose import registered
