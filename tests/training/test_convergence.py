@@ -13,7 +13,7 @@ from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fields import effective_gradient
 
-DATA = ("data=planted", "data.n=20000", "data.p=16", "data.k=4", "data.group=2", "k=4")
+DATA = ("data=planted", "data.n=5000", "data.p=16", "data.k=4", "data.group=2", "k=4")
 
 
 def test_relative_gradient_falls_as_training_goes_on(train):
@@ -79,7 +79,7 @@ def test_relative_gradient_of_each_component_is_in_the_order_of_the_filters(trai
 
 def test_stop_tol_ends_early_and_says_converged(train):
     run = train(*DATA, "epochs=60", "stop=tol", "tol=0.05", "optimizer.schedule=constant", "lr=0.002")
-    assert run.evaluation["converged"] and run.evaluation["steps"] < 60 * 157
+    assert run.evaluation["converged"] and run.evaluation["steps"] < 60 * 40
 
 
 def test_filter_change_is_stored_for_every_epoch(train):
@@ -91,8 +91,8 @@ def test_filter_change_is_stored_for_every_epoch(train):
 
 
 def test_keep_best_loss_keeps_the_epoch_with_the_lowest_mean(train):
-    # A rate far too high, so that later epochs are no better than earlier ones; 157 steps an epoch.
-    common = (*DATA, "lr=0.5", "optimizer.schedule=constant", "init=orthogonal", "log_every=157")
+    # A rate far too high, so that later epochs are no better than earlier ones; 40 steps an epoch.
+    common = (*DATA, "lr=0.5", "optimizer.schedule=constant", "init=orthogonal", "log_every=40")
     for seed in range(8):
         run = train(*common, "epochs=5", "keep=best_loss", f"seed={seed}")
         lowest = int(np.argmin(run.metrics["loss"]))

@@ -22,7 +22,7 @@ def table(path, spread, kind="standard_t"):
     return ("data=array", f"data.path={path}", "data.standardise=none", "k=6", "a=4")
 
 
-def flow(W, X, a, steps=4000, rate=0.1, momentum=0.95):
+def flow(W, X, a, steps=1500, rate=0.1, momentum=0.95):
     """Where small steps along the exact gradient of the loss over all rows lead, each column in its own time."""
     X = X - X.mean(0)
     C, speed = X.T @ X / len(X), 0.0

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from mechanisms import every
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
@@ -83,7 +84,7 @@ def children(pid):
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", every([signal.SIGKILL, signal.SIGTERM], [signal.SIGTERM]))
 def test_the_process_ends_with_the_run(tmp_path, number):
     command = ["train", "data=planted", "data.n=50000", "k=12", "steps=1000000", "threads=1"]
     run = subprocess.Popen(

@@ -62,7 +62,7 @@ def test_recipe_paper_keeps_the_printed_epochs(train):
 UNITLESS = ["nlpca", "nlpca_latent_wtw", "rica", "lica", "gha", "wsla_1", "nlpca_tanh_linear", "easi"]
 
 
-@pytest.mark.parametrize("model", every(UNITLESS, ["nlpca", "rica"]))
+@pytest.mark.parametrize("model", every(UNITLESS, ["nlpca"]))
 def test_the_unit_of_the_data_changes_no_filter(train, model):
     data = ("data=planted", "data.n=2000", "data.p=16", "data.k=6", "k=6", f"model={model}", "steps=400")
     plain = train(*data)
@@ -83,7 +83,7 @@ def test_the_unit_of_the_data_changes_no_filter(train, model):
 
 @pytest.mark.parametrize(
     "model",
-    every(["pca_svd", "ppca", "fastica", "picard", "factor_analysis", "newton"], ["fastica", "newton"]),
+    every(["pca_svd", "ppca", "fastica", "picard", "factor_analysis", "newton"], ["ppca", "newton"]),
 )
 def test_nor_does_it_change_what_takes_no_steps(train, model):
     method = ("solver=newton",) if model == "newton" else (f"model={model}",)

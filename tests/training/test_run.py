@@ -18,8 +18,9 @@ def matched(A, B):
 
 
 def test_nlpca_separates_what_pca_cannot(train):
-    nonlinear = train("model=nlpca", "a=4", "data=planted", "k=12", "steps=6000")
-    linear = train("model=pca_svd", "data=planted", "k=12")
+    data = ("data=planted", "data.n=20000", "k=12")
+    nonlinear = train("model=nlpca", "a=4", *data, "steps=2000")
+    linear = train("model=pca_svd", *data)
     assert nonlinear.evaluation["mcc"] >= 0.999
     assert linear.evaluation["mcc"] < 0.95
     assert nonlinear.evaluation["converged"]
@@ -67,8 +68,9 @@ def test_identity_keeps_the_pca_subspace(train):
 def test_identity_in_the_main_loss_does_not_look_for_the_subspace(train):
     # The encoder's gradient 2E[xᵀ(yWᵀW − y)] vanishes at every orthonormal W: with h = identity the main loss
     # only keeps W orthonormal (docs/findings.md). It is the decoder's part that finds the PCA subspace.
-    pca = train("model=pca_svd", *LINEAR)
-    run = train("model=nlpca", "nonlinearity=identity", "init=orthogonal", *LINEAR)
+    short = ("data=planted", "data.n=4000", "k=12", "epochs=15")
+    pca = train("model=pca_svd", *short)
+    run = train("model=nlpca", "nonlinearity=identity", "init=orthogonal", *short)
     assert run.evaluation["orthogonality_error"] < 1e-2
     assert subspace_cosine(run.filters, pca.filters) < 0.9
 
@@ -76,7 +78,7 @@ def test_identity_in_the_main_loss_does_not_look_for_the_subspace(train):
 @pytest.mark.parametrize("scale", every([0.01, 1000], [0.01]))
 def test_input_scale_changes_no_filter_and_scales_sigma(train, scale):
     # σ in the loss has no floor here: an ε of 1e-3 would be the whole variance of data scaled by 0.01.
-    common = ("data=planted", "data.n=20000", "k=12", "epochs=3", "sigma.epsilon=0", "sigma.start=data")
+    common = ("data=planted", "data.n=5000", "k=12", "epochs=3", "sigma.epsilon=0", "sigma.start=data")
     plain = train(*common)
     scaled = train(*common, f"data.scale_input={scale}")
     assert matched(plain.filters, scaled.filters).min() > 0.9999
@@ -84,7 +86,8 @@ def test_input_scale_changes_no_filter_and_scales_sigma(train, scale):
 
 
 def test_same_seed_same_bits_other_seed_other_rows(train):
-    runs = [train(*PLANTED, "steps=300", f"seed={seed}") for seed in (1, 1, 2)]
+    data = (*PLANTED, "data.n=4000", "steps=100")
+    runs = [train(*data, f"seed={seed}") for seed in (1, 1, 2)]
     assert np.array_equal(runs[0].filters, runs[1].filters)
     assert not np.array_equal(runs[0].filters, runs[2].filters)
     assert runs[0].folder != runs[1].folder
@@ -115,8 +118,8 @@ def test_components_have_unit_variance(train):
     from sigmapca_cli.data import build
     from sigmapca_cli.data.config import DataConfig
 
-    run = train(*PLANTED, "steps=300")
-    source = build(DataConfig(name="planted", n=40000, p=32, k=8, group=2, standardise="none"))
+    run = train(*PLANTED, "data.n=4000", "steps=100")
+    source = build(DataConfig(name="planted", n=4000, p=32, k=8, group=2, standardise="none"))
     z = np.concatenate(list(source.blocks())).astype(np.float64) @ run.encoder
     np.testing.assert_allclose(z.std(0), 1, rtol=1e-5)
 
