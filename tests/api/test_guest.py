@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from shell import run_command
 
 HEAD = """
 import os, sys
@@ -124,7 +125,11 @@ def runs(tmp_path, text):
 
 
 def test_the_state_of_the_program_is_left_as_it_was_found(tmp_path):
-    runs(tmp_path, LEFT_AS_FOUND)
+    program = (
+        f"import sys\nsys.argv = ['program', 'outputs']\n{HEAD}{LEFT_AS_FOUND}sys.argv = ['', '--version']\n"
+    )
+    done = run_command((), tmp_path, {}, before=program)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 import pytest
 from mechanisms import every
+from shell import run_command
 
 CASES = [
     (["--cfg", "zz"], "choose one of job"),
@@ -123,13 +124,7 @@ def test_runs_of_a_folder_that_is_not_there(sigmapca):
 
 
 def test_output_that_nobody_takes_does_not_fail_a_run(sigmapca, tmp_path, small):
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-m", "sigmapca_cli", "train", *small, "steps=40", "--run-dir"]
-    with open("/dev/full", "w") as full:
-        result = subprocess.run(
-            [*command, "a"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+    full = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)"
+    result = run_command(("train", *small, "steps=40", "--run-dir", "a"), tmp_path, {}, before=full)
     assert result.returncode == 0, result.stderr
     assert "status finished" in sigmapca("show", "a").stdout

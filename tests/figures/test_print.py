@@ -160,7 +160,9 @@ def test_loadings_are_drawn_rotated_and_topographies_where_electrodes_have_place
     bars = plot_run_figure(run, "loadings", Style(rotate="varimax")).axes
     drawn = np.array([[bar.get_width() for bar in axes.patches] for axes in bars])
     np.testing.assert_allclose(drawn.T, rotated(loadings_of(run), "varimax").values, atol=1e-9)
-    assert "topographies" not in {p.stem for p in plot_run(sp.train(np.asarray(table), k=2), tmp_path / "b")}
+    plain = sp.train(np.asarray(table), k=2, model="pca_svd")
+    with pytest.raises(InputError, match="cannot be drawn"):
+        plot_run(plain, tmp_path, ["topographies"])
     with pytest.raises(InputError):
         style_of(rotate="sideways")
 

@@ -50,7 +50,9 @@ def steps_of(method, W, x, count=3):
     return loss, gradients, state
 
 
-@pytest.mark.parametrize("name", every(TRAINED, METHODS))
+@pytest.mark.parametrize(
+    "name", every(TRAINED, ["nlpca", "nlpca_trainable", "nested_dropout", "gha", "lica"])
+)
 def test_leading_dimensions_equal_separate_runs(name):
     x = planted(P, K, 2, "laplace", 40)[0]
     method = make_method(composed(name))
@@ -70,7 +72,7 @@ def test_leading_dimensions_equal_separate_runs(name):
             torch.testing.assert_close(together[n][r], state_r[n])
 
 
-@pytest.mark.parametrize("name", every(TRAINED, METHODS))
+@pytest.mark.parametrize("name", every(TRAINED, ["nlpca", "nested_dropout"]))
 def test_same_seed_same_bits(name):
     x = planted(P, K, 2, "laplace", 30)[0]
     method = make_method(composed(name))
@@ -134,7 +136,7 @@ def trained_linear(name, x, *overrides, batch=None, steps=LINEAR_STEPS):
     return fit(cfg, x, K, steps, 0.02, batch=batch, seed=1).state["W"].numpy()
 
 
-@pytest.mark.parametrize("name", ["linear_ae", "subspace"])
+@pytest.mark.parametrize("name", every(["linear_ae", "subspace"], ["linear_ae"]))
 def test_subspace_methods_span_the_leading_subspace_with_arbitrary_axes(name, linear):
     rows, E, _ = linear
     W = trained_linear(name, rows)
@@ -155,7 +157,7 @@ NORMS = {
 }
 
 
-@pytest.mark.parametrize("name", every(NORMS, ["gha", "wsla_1"]))
+@pytest.mark.parametrize("name", every(NORMS, ["gha"]))
 def test_ordered_linear_methods_find_eigenvector_i_at_index_i_and_its_norm(name, linear):
     rows, E, _ = linear
     W = trained_linear(name, rows)
@@ -272,7 +274,7 @@ def test_the_start_is_mixed(groups):
     assert all(matched(W0.numpy(), E) < 0.95 for x, E, W0 in groups.values())
 
 
-@pytest.mark.parametrize("name", every(SEPARATES_LAPLACE, ["nlpca", "rica", "lica", "easi"]))
+@pytest.mark.parametrize("name", every(SEPARATES_LAPLACE, ["nlpca", "easi"]))
 def test_super_gaussian_sources_of_equal_variance_are_found(name, groups):
     assert recovered(name, "laplace", groups, *SEPARATES_LAPLACE[name])[0] > 0.99
 
@@ -282,7 +284,7 @@ def test_sub_gaussian_sources_of_equal_variance_are_found(name, groups):
     assert recovered(name, "uniform", groups, *SEPARATES_UNIFORM[name])[0] > 0.99
 
 
-@pytest.mark.parametrize("name", every(CONTROLS, ["nlpca_conventional", "linear_ae"]))
+@pytest.mark.parametrize("name", every(CONTROLS, ["linear_ae"]))
 def test_negative_controls_leave_super_gaussian_sources_mixed(name, groups):
     assert recovered(name, "laplace", groups, *CONTROLS[name])[0] < 0.97
 

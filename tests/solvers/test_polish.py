@@ -1,6 +1,7 @@
 """The polish: its gradient against autograd of the loss, and what it changes on planted data."""
 
 import numpy as np
+import pytest
 import torch
 
 from sigmapca_cli import data
@@ -45,6 +46,7 @@ def test_polish_lowers_the_gradient_and_stays_at_the_true_filters():
     assert np.abs(source.truth.filters.T @ W).max(0).min() > 0.995
 
 
+@pytest.mark.full
 def test_training_stays_where_the_polish_ends():
     source = data.build(DataConfig(name="natural", patch=5, images=40, select="random"))
     P, Y, C, _ = project(source, 6)
