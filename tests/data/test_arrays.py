@@ -304,13 +304,13 @@ print(source.n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) //
 
 
 def test_a_file_larger_than_the_memory_it_takes(tmp_path):
-    """307 MB of data (a sparse file), read whole and gathered from: the process grows by far less."""
-    shape = (1_200_000, 64)
+    """154 MB of data (a sparse file), read whole and gathered from: the process grows by far less."""
+    shape = (600_000, 64)
     np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, shape)
     command = [sys.executable, "-c", STREAM, str(tmp_path / "a.npy")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     n, grown = map(int, done.stdout.split())
-    assert n == 1_200_000 and grown < 120
+    assert n == 600_000 and grown < 120
 
 
 def test_very_wide_rows_in_a_file_are_those_in_memory(tmp_path, monkeypatch):

@@ -217,7 +217,7 @@ def test_axes_of_one_vector_at_a_time_miss_no_multiple_eigenvalue(groups):
 
 
 def test_more_components_than_the_rank_of_sparse_rows_are_refused():
-    X, _ = counted([(7, 500)])
+    X, _ = counted([(7, 500)], p=1200)
     with pytest.raises(InputError, match="numerical rank 7 "):
         found = SparseSource("array", X, "X", PLAIN)
         check_k(12, found.n, found.p, found.leading_axes(12).rank)

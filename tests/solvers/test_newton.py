@@ -106,13 +106,13 @@ PLANTED = [
 @pytest.mark.parametrize(("kind", "a", "k", "group", "p"), every(PLANTED, [PLANTED[3]]))
 def test_planted_sources_of_equal_variance_are_found(kind, a, k, group, p):
     """Where linear PCA cannot: from PCA within 30 iterations, and the same answer from random starts."""
-    Y, truth = components(sources(kind, 40_000, k, group), p=p)
+    Y, truth = components(sources(kind, 20_000, k, group), p=p)
     Y = Y.astype(np.float32)
     result = solve(Y, a=a, tol=1e-6)
     assert result.converged and result.residual <= 1e-6 and result.iterations <= 30
     assert matched(result.R, truth) > 0.999
     assert matched(np.eye(k), truth) < 0.97
-    for seed in range(3):
+    for seed in range(2):
         again = solve(Y, a=a, tol=1e-6, start=orthogonal(k, 10 + seed))
         assert again.converged and matched(again.R, result.R) > 0.9999
 

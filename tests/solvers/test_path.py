@@ -38,7 +38,7 @@ def test_gaussian_groups_agree_nowhere_and_no_knot_is_praised_for_it():
     rng = np.random.default_rng(0)
     both = []
     for _ in range(2):
-        Y = rng.normal(size=(20_000, 6))
+        Y = rng.normal(size=(5000, 6))
         V = np.linalg.eigh(np.cov(Y.T))[1]
         both.append((V, Y @ V))
     knots = list(path.over_tau(both))
