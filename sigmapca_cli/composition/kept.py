@@ -48,6 +48,10 @@ def _sets_one_value(override: Override, groups: Collection[str]) -> bool:
     return not (changes_keys or several or override.is_hydra_override() or "/" in key or key in groups)
 
 
+def _is_hydras_key(override: Override) -> bool:
+    return override.is_hydra_override() and "/" not in override.key_or_group
+
+
 def _chooses_a_file(override: Override, groups: Collection[str]) -> bool:
     return override.key_or_group in groups and not isinstance(override.value(), dict)
 
@@ -84,7 +88,7 @@ def composed(
         overrides = [read(word) for word in words]
         groups = {path.name for path in folder.iterdir() if path.is_dir()}
         parts = split(overrides, groups)
-        if parts is None or any(override.is_hydra_override() for override in overrides):
+        if parts is None or any(_is_hydras_key(override) for override in overrides):
             return load(list(words))
         values, others = parts
         config = _of_choices(folder, [str(override.input_line) for override in others], surroundings, load)

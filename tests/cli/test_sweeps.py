@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shell import run_command
 
 from sigmapca_cli.launchers.outcome import outcomes, table
 from sigmapca_cli.launchers.snapshot import snapshot
@@ -45,7 +46,7 @@ def only_sweep(folder: Path) -> Path:
 
 def test_a_failure_is_told_at_once_and_in_the_table_and_the_others_go_on(sigmapca, tmp_path, small):
     command = ("-m", *small[:-1], "steps=40", "seed=0,1", "k=4,40", "threads=1")
-    words, _ = start(tmp_path, *command).communicate(timeout=240)
+    words = run_command(("train", *command), tmp_path, {}, before="import os; os.dup2(1, 2)").stdout
     sweep = only_sweep(tmp_path)
     assert [job.status for job in outcomes(sweep)] == ["finished", "failed"] * 2
     # Job 1 is announced before job 2 has even begun, and named again in the table.

@@ -19,6 +19,7 @@ WORDS = [
     ("data=planted", "model=rica", "optimizer=sgd", "lr=0.1"),
     ("seed=4", "++seed=3", "seed=5"),  # the last counts
     ("solver.starts=5", "solver={name:newton,starts:3}", "a=${seed}", "seed=2"),
+    ("hydra/job_logging=disabled", "seed=4", "hydra/hydra_logging=disabled"),
     ("tags=[one,two]", "note='x, y'", "++regularisers.here=1"),
 ]
 
@@ -33,7 +34,7 @@ def test_it_is_the_configuration_that_hydra_makes(words):
         load(["k=7", "model=gha", "optimizer=sgd", "data=array"])
         found = load(words)
         assert all_of(found) == all_of(wanted)
-    assert compose_job(words).plain == compose.job_of(wanted).plain
+    assert compose.job_of(found).plain == compose.job_of(wanted).plain
 
 
 def all_of(config):

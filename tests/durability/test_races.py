@@ -39,14 +39,14 @@ def take(folder: Path) -> str:
 
 
 def test_a_race_for_a_free_folder_has_one_winner(tmp_path: Path) -> None:
-    for index in range(torture(5)):
+    for index in range(torture(2)):
         folder = tmp_path / str(index)
         folder.mkdir()
         assert sorted(race(lambda _, folder=folder: take(folder), 10)) == ["refused"] * 9 + ["won"]  # type: ignore[misc]
 
 
 def test_a_race_for_a_dead_owners_folder_has_one_winner(tmp_path: Path) -> None:
-    for index in range(torture(5)):
+    for index in range(torture(2)):
         folder = tmp_path / str(index)
         folder.mkdir()
         (folder / ".owner.1").write_text(json.dumps(asdict(replace(myself(), started="1"))))
@@ -64,7 +64,7 @@ def test_a_race_for_one_named_folder_has_one_winner(tmp_path: Path) -> None:
         except SigmapcaError:
             return "refused"
 
-    for index in range(torture(5)):
+    for index in range(torture(2)):
         words = race(lambda _, index=index: claim(tmp_path / str(index)), 10)  # type: ignore[misc]
         assert sorted(words) == ["refused"] * 9 + ["won"]
 

@@ -43,7 +43,7 @@ def start(folder: Path, name: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.fixture(params=every([5, 2], [2]))
+@pytest.fixture(params=every([5, 1], [1]))
 def children(tmp_path, request):
     """A long run for each of so many signals; none outlives the test."""
     started = {name: start(tmp_path, name) for name in list(EXPECTED)[: request.param]}

@@ -136,6 +136,7 @@ def test_arrays_of_other_libraries_are_read_or_named():
         SigmaPCA(2).fit(Elsewhere())
 
 
+@pytest.mark.full
 def test_with_the_array_api_of_scikit_learn_tensors_are_rows_too():
     code = (
         "import numpy as np, torch, sklearn; from sigmapca_cli.sklearn import SigmaPCA;"

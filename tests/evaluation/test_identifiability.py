@@ -15,7 +15,7 @@ from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.solve import solve
 from sigmapca_cli.system.errors import InputError
 
-SETS = 200
+SETS = 100
 #: Three standard errors of a rate of 5 % over the sets.
 SLACK = 3 * np.sqrt(0.05 * 0.95 / SETS)
 

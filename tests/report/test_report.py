@@ -65,6 +65,7 @@ def test_the_same_number_typed_otherwise_is_no_difference(tmp_path: Path, write_
     assert list(Report(*open_all([str(tmp_path)])).settings) == ["seed"]
 
 
+@pytest.mark.full
 def test_twenty_runs_of_large_filters_stay_below_5_mb(tmp_path: Path, write_run):
     for seed in range(20):
         write_run(tmp_path / str(seed), 1, seed, shape=(24, 24, 3), k=64)

@@ -263,6 +263,7 @@ def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_here, monkeypatc
         assert mlflow.store(run) == place
 
 
+@pytest.mark.full
 def test_a_tag_that_mlflow_refuses_ends_the_entry_as_failed(mlflow_here):
     mlflow, run = mlflow_here
     with pytest.raises((mlflow.MlflowException, OSError)):
