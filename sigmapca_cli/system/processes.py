@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -132,13 +132,19 @@ def may_have_gpu() -> bool:
 @contextmanager
 def blas(threads: int) -> Iterator[None]:
     """Limit NumPy's products to so many threads. Their time, and the last bits of their sums, depend on it."""
-    with _libraries(len(sys.modules)).limit(limits=threads, user_api="blas"):
+    with _libraries(tuple(name for name in MAKE_PRODUCTS if name in sys.modules)).limit(
+        limits=threads, user_api="blas"
+    ):
         yield
 
 
-@lru_cache(maxsize=1)
-def _libraries(modules: int) -> "ThreadpoolController":
-    """Return the libraries that have threads, looked for again once so many `modules` are not those of before."""
+MAKE_PRODUCTS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn", "torch")
+"""Modules that bring libraries whose products have threads."""
+
+
+@cache
+def _libraries(imported: tuple[str, ...]) -> "ThreadpoolController":
+    """Return the libraries that have threads: they are looked for again, .02 s, once more of them are imported."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -20,6 +20,7 @@ import gc, json, os, signal, sys, time, warnings
 import jinja2, matplotlib.backends.backend_pdf, typer._adapters
 import h5py, h5py._hl.dims, hydra, numpy, omegaconf, PIL.Image, rich.console, scipy.linalg, sklearn.decomposition, torch
 import sigmapca_cli.cli.app, sigmapca_cli.cli.job, sigmapca_cli.cli.streams, sigmapca_cli.system.messages
+import sigmapca_cli.system.processes
 import sigmapca_cli.cli.sweeps, sigmapca_cli.evaluation.agreement, sigmapca_cli.launchers.vectorized
 import sigmapca_cli.runner.run, sigmapca_cli.runner.shared, sigmapca_cli.runner.grouped
 import pandas, matplotlib.backends.backend_agg, sigmapca_cli.figures.run, sigmapca_cli.evaluation.certify
@@ -34,6 +35,8 @@ for group in BY_CHOICE:
     keys_of_choices(group)
 # Hydra's plugins are found, its grammar is made, and what it composes is kept: half of a command's time.
 compose_job(["data=planted", "k=3"])
+with sigmapca_cli.system.processes.blas(1):
+    pass  # its libraries are found
 gc.freeze()
 
 def compose(words):
