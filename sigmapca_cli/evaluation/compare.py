@@ -94,7 +94,14 @@ def compare(runs: Sequence[Any]) -> Comparison:
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the settings, by dotted name, that differ between the configurations; "–" for a missing setting."""
-    flat = [flattened(without_gone(config)) for config in configs]
+    each = {key: {repr(config.get(key, ...)) for config in configs} for key in set().union(*configs)}
+    kept = {
+        key for key, values in each.items() if len(values) > 1
+    }  # a look at whole groups: there may be many runs
+    flat = [
+        flattened(without_gone({key: value for key, value in config.items() if key in kept}))
+        for config in configs
+    ]
     names = sorted({name for config in flat for name in config if name.split(".")[0] not in COMPARED_APART})
     values = {name: [_written(config.get(name, "–")) for config in flat] for name in names}
     return {name: row for name, row in values.items() if len(set(row)) > 1}

@@ -12,7 +12,7 @@ def run_title(run: Any, seed: bool = True) -> str:
     """Return "nlpca on planted, a = 4, seed 0", as far as the run knows."""
     attrs = run.attrs
     parts = [f"{attrs.get('model', 'run')}" + (f" on {attrs['data']}" if attrs.get("data") else "")]
-    parts += [knob(run)] if knob(run) else []
+    parts += [scale] if (scale := knob(run)) else []
     parts += [f"seed {attrs['seed']}"] if seed and attrs.get("seed") is not None else []
     return ", ".join(parts)
 

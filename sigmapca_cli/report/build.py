@@ -45,7 +45,7 @@ def title(report: Report) -> str:
         return run_title(report.runs[0])
     begun = [run for run in report.runs if run.attrs.get("data")] or report.runs  # others failed before
     named = list(dict.fromkeys(run_title(run, seed=False).split(", ")[0] for run in begun))
-    scales = list(dict.fromkeys(knob(run) for run in report.runs if knob(run)))
+    scales = list(dict.fromkeys(filter(None, map(knob, report.runs))))
     letter = {text.split(" = ")[0] for text in scales}
     values = ordered([text.split(" = ")[1] for text in scales])
     what = f" of {', '.join(named)}" if len(named) <= 3 else ""

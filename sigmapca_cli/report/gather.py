@@ -18,6 +18,7 @@ from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
 from sigmapca_cli.storage.find import UNREADABLE, find_runs, resolve
+from sigmapca_cli.storage.glance import glance, is_whole
 from sigmapca_cli.storage.read import StoredRun, is_run_folder
 from sigmapca_cli.system.errors import InputError
 
@@ -82,28 +83,48 @@ def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
                 try:
                     if found.status == UNREADABLE:
                         raise InputError(found.error)
-                    runs.append(StoredRun.open(found.folder))
-                except InputError as problem:  # one damaged run must not prevent the report of the others
-                    left_out.append(str(problem))
-                    logging.getLogger("sigmapca").warning("left out: %s", problem)
+                    runs.append(glance(found))
+                except InputError as problem:
+                    leave_out(problem, left_out)
         else:
             runs.append(StoredRun.open(resolve(name)))
-    unique = list({run.folder.resolve(): run for run in runs}.values())
+    unique = with_drawn_whole(in_order(list({run.place: run for run in runs}.values())), left_out)
     if not unique:
         raise InputError(f"no run to read in {', '.join(names)}" + (f": {left_out[0]}" if left_out else ""))
-    return in_order(unique), left_out
+    return unique, left_out
+
+
+def leave_out(problem: InputError, left_out: list[str]) -> None:
+    """Say why a run is left out: one damaged run must not prevent the report of the others."""
+    left_out.append(str(problem))
+    logging.getLogger("sigmapca").warning("left out: %s", problem)
+
+
+def with_drawn_whole(runs: list[StoredRun], left_out: list[str]) -> list[StoredRun]:
+    """Return the runs, those that are drawn with all that they hold; without those that then turn out damaged."""
+    while True:
+        for i in evenly_spaced(len(runs), MOST_DRAWN):
+            run = runs[i]
+            try:
+                runs[i] = run if is_whole(run) else StoredRun.open(run.folder)
+            except InputError as problem:
+                leave_out(problem, left_out)
+                runs = [*runs[:i], *runs[i + 1 :]]
+                break  # others are drawn now
+        else:
+            return runs
 
 
 def in_order(runs: list[StoredRun]) -> list[StoredRun]:
     """Return the jobs of a sweep sorted by number (1, 2, 10, not 1, 10, 2); other runs in the given order."""
-    if len({run.folder.resolve().parent for run in runs}) == 1 and all(run.name.isdigit() for run in runs):
+    if len({run.place.parent for run in runs}) == 1 and all(run.name.isdigit() for run in runs):
         return sorted(runs, key=lambda run: int(run.name))
     return runs
 
 
 def short(run: StoredRun) -> str:
     """Return a short, clear name of a run: its folder, or SWEEP/NUMBER for a job of a sweep."""
-    return run.name if len(run.name) > 8 else f"{run.folder.resolve().parent.name}/{run.name}"
+    return run.name if len(run.name) > 8 else f"{run.place.parent.name}/{run.name}"
 
 
 def shown_filters(run: StoredRun) -> NDArray[np.float64] | None:

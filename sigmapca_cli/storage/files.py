@@ -137,13 +137,20 @@ def read_whole(path: Path) -> tuple[bytes, bool]:
 
 @contextmanager
 def surveyed(path: Path) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
-    """Open `path` for reading, with all that it holds by name.
+    """Open `path` for reading, with all that it holds by name; otherwise as `unsurveyed`."""
+    with unsurveyed(path) as file:
+        yield file, within_budget(file)
+
+
+@contextmanager
+def unsurveyed(path: Path) -> Iterator[h5py.File]:
+    """Open `path` for reading what a caller checks item by item.
 
     Whatever HDF5 reports inside the block becomes a one-line InputError.
     """
     try:
         with _open(path) as file:
-            yield file, within_budget(file)
+            yield file
     except SigmapcaError:
         raise
     except Exception as error:  # damaged bytes come out of h5py as almost any type

@@ -83,10 +83,15 @@ class StoredRun:
             _ = run.attrs
         return run
 
+    @cached_property
+    def place(self) -> Path:
+        """Return the folder without links and relative parts."""
+        return self.folder.resolve()
+
     @property
     def name(self) -> str:
         """Return the name of the folder."""
-        return self.folder.resolve().name
+        return self.place.name
 
     @cached_property
     def attrs(self) -> dict[str, Any]:

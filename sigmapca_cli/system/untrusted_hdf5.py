@@ -154,23 +154,37 @@ def items(file: Any) -> Iterator[Item]:
         if path.count("/") > DEEPEST:
             raise ValueError(f"its groups are nested more than {DEEPEST} deep")
         for raw in sorted(group):
-            name = path + raw.decode("utf-8", "surrogateescape")
-            kind = group.links.get_info(raw).type
-            if kind == h5py.h5l.TYPE_EXTERNAL:
-                other = group.links.get_val(raw)[0].decode("utf-8", "replace")
-                raise ValueError(f"{name} is a link into another file, {other}; copy it into this one")
-            try:
-                found = h5py.h5o.open(group, raw)
-            except KeyError:  # a link to nothing
+            item = item_in(group, raw, path)
+            if item is None:
                 continue
-            if isinstance(found, h5py.h5d.DatasetID):
-                layout = found.get_create_plist()
-                if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
-                    raise ValueError(f"{name} keeps its values in another file; copy them into this one")
-                yield Item(name, found, found.shape, found.dtype)
-            elif isinstance(found, h5py.h5g.GroupID):
-                yield Item(name, found, None, None)
-                address = h5py.h5o.get_info(found).addr
-                if kind == h5py.h5l.TYPE_HARD and address not in seen:
+            yield item
+            if item.dtype is None:
+                address = h5py.h5o.get_info(item.id).addr
+                if group.links.get_info(raw).type == h5py.h5l.TYPE_HARD and address not in seen:
                     seen.add(address)
-                    waiting.append((f"{name}/", found))
+                    waiting.append((f"{item.name}/", item.id))
+
+
+def item_in(group: Any, raw: bytes, path: str = "") -> Item | None:
+    """Return what a group of HDF5 holds by the name `raw`, below `path`; None for a link to nothing, and for a type.
+
+    Raises ValueError for what leads to another file.
+    """
+    import h5py
+
+    name = path + raw.decode("utf-8", "surrogateescape")
+    if group.links.get_info(raw).type == h5py.h5l.TYPE_EXTERNAL:
+        other = group.links.get_val(raw)[0].decode("utf-8", "replace")
+        raise ValueError(f"{name} is a link into another file, {other}; copy it into this one")
+    try:
+        found = h5py.h5o.open(group, raw)
+    except KeyError:  # a link to nothing
+        return None
+    if isinstance(found, h5py.h5g.GroupID):
+        return Item(name, found, None, None)
+    if not isinstance(found, h5py.h5d.DatasetID):
+        return None
+    layout = found.get_create_plist()
+    if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
+        raise ValueError(f"{name} keeps its values in another file; copy them into this one")
+    return Item(name, found, found.shape, found.dtype)

@@ -80,3 +80,14 @@ def test_a_damaged_run_is_named_and_ends_nothing(tmp_path, write_run):
 def test_no_run_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no run"):
         open_all([str(tmp_path)])
+
+
+def test_of_many_runs_those_that_are_drawn_are_read_wholly(tmp_path, write_run, monkeypatch):
+    from sigmapca_cli.report import gather
+    from sigmapca_cli.storage.glance import is_whole
+
+    monkeypatch.setattr(gather, "MOST_DRAWN", 2)
+    for number in range(4):
+        write_run(tmp_path / str(number), 1, number)
+    runs, left_out = open_all([str(tmp_path)])
+    assert [is_whole(run) for run in runs] == [True, False, False, True] and not left_out

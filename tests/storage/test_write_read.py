@@ -437,3 +437,45 @@ def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
     with h5py.File(writer.path) as file:
         assert summarise(file) == noted_summary(writer.path)
     assert noted_summary(writer.path)["evaluation"]["word"] == "ä"
+
+
+def test_a_glance_at_a_run_is_what_its_opening_says(tmp_path):
+    from sigmapca_cli.storage.find import summarise_folder
+    from sigmapca_cli.storage.glance import glance, is_whole
+
+    folder = write_run(tmp_path, attrs={"data": "planted"})
+    seen, run = glance(summarise_folder(folder)), StoredRun.open(folder)
+    assert is_whole(run) and not is_whole(seen)
+    for name in ("attrs", "status", "config", "config_yaml", "overrides", "name", "folder"):
+        assert getattr(seen, name) == getattr(run, name)
+    assert seen.evaluation["mcc"] == run.evaluation["mcc"]
+    assert seen.metrics["loss"][-1] == run.metrics["loss"][-1]
+    np.testing.assert_array_equal(seen.filters, run.filters)
+    with h5py.File(folder / fmt.RUN_FILE, "r+") as file:
+        del file["config"]
+        file["config"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "config")
+    with pytest.raises(InputError):
+        glance(summarise_folder(folder))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\nb:\n- x\n- y: 2\nc:\n  d: 'e\n\n    f'\n",
+        "a: 'x\nb: y'\n",
+        "a: |\n  b: 1\nc: 2\n",
+        "a: 1\na: 2\n",
+        "'q': 1\nb: {}\n",
+        "- 1\n",
+    ],
+)
+def test_a_configuration_read_key_by_key_is_the_whole_one(text):
+    import yaml
+
+    from sigmapca_cli.storage.stored_yaml import stored_yaml
+
+    wanted = yaml.safe_load(text)
+    found = stored_yaml(text, Path("run.h5"))
+    assert found == (wanted if isinstance(wanted, dict) else {})
+    found["changed"] = 1
+    assert "changed" not in stored_yaml(text, Path("run.h5"))

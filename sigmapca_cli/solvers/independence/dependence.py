@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special  # scipy.stats takes seconds to import
 
 from sigmapca_cli.solvers.independence.contrast import bell
 from sigmapca_cli.solvers.independence.rows import Part, Rows
@@ -95,6 +94,8 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
 
     Rows without an order are tested on a part of them. Components are numbered as the columns of R.
     """
+    from scipy.special import ndtr, stdtr  # not above: reports import this module too
+
     if not ordered:
         rows = rows.subset(ROWS)
     M = R / np.sqrt(np.einsum("ai,ab,bi->i", R, rows.C, R))
@@ -115,7 +116,7 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     if ordered:
         error = np.sqrt(squares * np.maximum(far / np.maximum(near, TINY), 1.0))
         statistic = np.abs(first) / np.where(error > 0, error, np.inf)
-        tail = 2 * special.stdtr(max(count - 1, 1), -statistic)
+        tail = 2 * stdtr(max(count - 1, 1), -statistic)
     else:
         if rows.n >= 20 * WIDE:
             (fourth,) = rows.means(lambda z, w: products(z, w, 2), M)
@@ -124,7 +125,7 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
             slow = np.maximum(far, near) * (rows.effective - 1) / alone
             growth = np.where(slow > SLOW, slow, 1.0)
         statistic = np.abs(first) * np.sqrt((rows.effective - 1) / growth)
-        tail = 2 * special.ndtr(-statistic)
+        tail = 2 * ndtr(-statistic)
     largest = [_over_functions(value, k) for value in (statistic, np.abs(first), -tail)]
     pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
     np.fill_diagonal(pvalue, 1.0)
@@ -141,6 +142,8 @@ def _together(correlation: Array, growth: Array, k: int, n: float) -> float:
     For a pair with correlations A and B of its functions within each component, (n − 1) times the sum has mean
     tr A · tr B and variance 2‖A‖²‖B‖²; the whole sum is compared with the multiple of χ² of its mean and variance.
     """
+    from scipy.special import chdtrc
+
     own, across = (
         np.square(correlation / scale).reshape(FUNCTIONS, k, FUNCTIONS, k).sum((0, 2))
         for scale in (1.0, np.sqrt(growth))
@@ -152,7 +155,7 @@ def _together(correlation: Array, growth: Array, k: int, n: float) -> float:
     if not variance > 0:
         return 1.0
     unit = variance / (2 * mean)
-    return float(special.chdtrc(mean / unit, (n - 1) * across[i, j].sum() / unit))
+    return float(chdtrc(mean / unit, (n - 1) * across[i, j].sum() / unit))
 
 
 def functions(z: Array) -> Array:
