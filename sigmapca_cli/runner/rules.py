@@ -128,11 +128,18 @@ def why_no_ending(cfg: Config) -> Why | None:
 
 
 def why_no_starts(cfg: Config) -> Why | None:
-    """Return why `solver.starts` is not read: steps begin at an answer that has starts of its own."""
-    if way_of(cfg) is Way.STEPS and cfg.init == "independence":
+    """Return why `solver.starts` is not read: an answer has starts of its own, or all start at one answer."""
+    way = way_of(cfg)
+    if way is Way.STEPS and cfg.init == "independence":
         return Why(
             "init=independence has as many starts as it needs", "leave it out, or use solver=independence"
         )
+    if (
+        way is Way.INDEPENDENCE
+        and cfg.data.name in kinds_of("pixels")
+        and cfg.init not in SOLVERS[way].starts
+    ):
+        return Why("image patches start at the answer of solver=moments", "give init=orthogonal with it")
     return None
 
 

@@ -102,6 +102,7 @@ def test_a_key_of_nobodys_table_is_read_by_every_way(configuration):
             ("keep=best_loss ending=full_batch", "ending"),
             ("run_dir=here outputs=there", "outputs"),
             ("init=independence solver.starts=3", "solver.starts"),
+            ("solver=independence data=natural solver.starts=3", "solver.starts"),
             ("solver=newton solver.a_from=sign", "solver.a_from"),
             ("data=natural data.select=random", "data.select"),
             ("data=array data.path=x.npy data.delimiter=tab", "data.delimiter"),

@@ -31,7 +31,7 @@ from sigmapca_cli.system.row_shards import agreed
 Array = np.ndarray
 
 LARGEST_ANGLE = 0.5
-"""Largest angle of a step, radians."""
+"""Largest angle of a step unless given, radians."""
 ESCAPE_ANGLE = 0.3
 """Angle of a step along a direction of negative curvature, radians."""
 PAIRWISE_TO = 0.1
@@ -170,17 +170,26 @@ def turning_pairs(contrast: Contrast, point: Point, work: float) -> Array:
 
 
 def descend(
-    contrast: Contrast, support: Rows, R: Array, tol: float, limit: int, history: list[Step], *, check: bool
+    contrast: Contrast,
+    support: Rows,
+    R: Array,
+    tol: float,
+    limit: int,
+    history: list[Step],
+    *,
+    largest: float = LARGEST_ANGLE,
+    check: bool,
 ) -> End:
     """Minimise C_τ from R until the largest angle still to go is below tol radians.
 
-    contrast: C_τ on the rows. support: rows of the Hessian's third moments. check: leave a saddle at the end.
+    contrast: C_τ on the rows. support: rows of the Hessian's third moments. largest: largest angle of a step, radians.
+    check: leave a saddle at the end.
     """
     if len(R) == 1:  # one axis has nothing to turn against
         point = contrast.at(R)
         history.append((len(history), contrast.rows.n, point.value, 0.0))
         return End(point, 0.0, 1.0, True)
-    point = pairwise(contrast, contrast.at(R), limit, history)
+    point = pairwise(contrast, contrast.at(R), limit, history, largest)
     before, each = len(history), float(contrast.rows.n) * len(R) ** 2
 
     def fresh_at(point: Point) -> Kept:
@@ -209,7 +218,7 @@ def descend(
         if len(history) >= limit:
             value = least_curvature(Curvature(point, support), kept.turning)[0] if check else np.nan
             return End(point, going, value, False)
-        there, share = search(contrast, point, limited(theta, LARGEST_ANGLE))
+        there, share = search(contrast, point, limited(theta, largest))
         if negative and angle <= tol and gained(contrast, point, there) < FELT:
             return End(point, angle, 0.0, True)
         if negative and share < LEAST_SHARE and angle > tol:
@@ -222,7 +231,7 @@ def descend(
             point = point if there is None else there
             kept, fresh = fresh_at(point), True
             continue
-        kept.remember(limited(theta, LARGEST_ANGLE), there.gradient * kept.turning - gradient)
+        kept.remember(limited(theta, largest), there.gradient * kept.turning - gradient)
         point, fresh = there, False
 
 
@@ -235,11 +244,11 @@ def gained(contrast: Contrast, point: Point, there: Point | None) -> float:
     return 0.0 if there is None else contrast.rows.effective * (point.value - there.value)
 
 
-def pairwise(contrast: Contrast, point: Point, limit: int, history: list[Step]) -> Point:
+def pairwise(contrast: Contrast, point: Point, limit: int, history: list[Step], largest: float) -> Point:
     """Return the point after steps −gradient/|curvature| of all pairs at once, while nearly whole steps lower C_τ."""
     share = 1.0
     while share > LEAST_SHARE and len(history) < limit:
-        theta = np.clip(-point.gradient / point.scale, -LARGEST_ANGLE, LARGEST_ANGLE)
+        theta = np.clip(-point.gradient / point.scale, -largest, largest)
         going = float(np.abs(theta).max())
         if going <= PAIRWISE_TO:
             break

@@ -18,7 +18,7 @@ from sigmapca_cli.solvers.independence.choose import PATCHES, solve_at_chosen_ta
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.independence.solve import STARTS, Independence, solve
+from sigmapca_cli.solvers.independence.solve import NEAR, STARTS, Independence, rows_for, solve
 from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of, spectra_of_source
 from sigmapca_cli.solvers.rows.parallel import std_of
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
@@ -176,7 +176,8 @@ def answered(
     elif patches:
         tau = PATCHES if tau == "auto" else tau
         if start is None:
-            start, starts = maximise(Y, threads=threads).R, 1
+            some = Rows.of(Y).subset_or_all(rows_for(Y.shape[1], NEAR)).held
+            start, starts = maximise(some, threads=threads).R, 0
     settings = {**settings, "start": start, "starts": starts, "threads": threads}
     if isinstance(tau, str):
         chosen = solve_at_chosen_tau(Y, ordered=ordered, **settings)

@@ -14,7 +14,7 @@ from sigmapca_cli.linalg.rotations import matches, random_orthonormal
 from sigmapca_cli.solvers.fourth_moments.maximum import SAME
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.dependence import dependence
-from sigmapca_cli.solvers.independence.descent import End, Step, descend
+from sigmapca_cli.solvers.independence.descent import LARGEST_ANGLE, End, Step, descend
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.rows.inputs import checked_start, in_order
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
@@ -26,7 +26,14 @@ Array = np.ndarray
 STARTING = (50, 2_000, 10_000)
 """Number of rows of the starts: for each component, at least, and at most."""
 SUPPORTING = (400, 10_000, 25_000)
-"""The same of the second stage, and of the third moments in the Hessian."""
+"""The same of the second stage, and of the third moments in its Hessian."""
+NEAR = (2_000, 20_000, 65_536)
+"""The same of the stage that follows the minimum of a given start: fewer rows have other minima."""
+SHARE = 4
+"""As many rows, but at most one of so many, give the third moments in the Hessian of all rows."""
+FOLLOWING = 0.1
+"""Largest angle of a step that follows a minimum, radians: from one start, steps of 0.2 end in other minima for each
+half of the photographs."""
 ROUGH = 1e-3
 """Angle still to go at which the stages before the last end, radians."""
 STARTS = 2
@@ -118,7 +125,7 @@ def solve(
         Orthogonal rotation to start from; the identity (the PCA solution) unless given.
     starts : int
         Number of starts; those after the first are fixed random rotations. They are compared on a part of the rows.
-        0: all steps take all rows, from `start` on, so that a minimum is followed as τ changes.
+        0: the steps are small and take many rows, from `start` on, so that they end in the minimum next to it.
     tol : float
         Bound of the angle still to go, in radians.
     max_iter : int
@@ -141,14 +148,19 @@ def solve(
     with on_threads(threads):
         rows = Rows.of(Y, weights)
         R = checked_start(start, rows.k)
-        few, some = (rows.subset_or_all(rows_for(rows.k, bounds)) for bounds in (STARTING, SUPPORTING))
+        counts = [rows_for(rows.k, bounds) for bounds in (STARTING, SUPPORTING, NEAR)]
+        few, some, many = (rows.subset_or_all(count) for count in counts)
+        support = rows.subset_or_all(max(counts[1], min(counts[2], rows.n // SHARE)))
         history: list[Step] = []
-        minima, nearest = 1, 1.0
+        minima, nearest, largest = 1, 1.0, LARGEST_ANGLE if starts else FOLLOWING
         if starts:
             R, minima, nearest = _from_starts(Contrast(few, tau, spectra), R, starts, max_iter, history)
-        if starts and few is not some is not rows:
-            R = descend(Contrast(some, tau, spectra), some, R, ROUGH, max_iter, history, check=False).point.R
-        end = descend(Contrast(rows, tau, spectra), some, agreed(R), tol, max_iter, history, check=True)
+        stage = some if starts else many
+        if few is not stage is not rows:
+            contrast = Contrast(stage, tau, spectra)
+            R = descend(contrast, some, R, ROUGH, max_iter, history, largest=largest, check=False).point.R
+        contrast = Contrast(rows, tau, spectra)
+        end = descend(contrast, support, agreed(R), tol, max_iter, history, largest=largest, check=True)
         return _result(rows, end, history, starts, minima, nearest)
 
 
