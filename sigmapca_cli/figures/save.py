@@ -64,17 +64,20 @@ def own_style() -> None:
 def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, dpi: int = 150) -> list[Path]:
     """Write the figure to `path` in each format (its suffix is replaced); return the files, each replaced in one step.
 
-    Two saves of one figure give the same bytes, because no date is stored.
+    Two saves of one figure give the same bytes, because no date is stored. All formats have the layout of the first.
     """
     from matplotlib import rc_context
 
     written = targets(path, formats)
     make_folder(written[0].parent)
+    layout = figure.get_layout_engine()
     with drawn_in_all_scripts(figure), rc_context(IN_FILES):
         for kind, target in zip(formats, written, strict=True):
             metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
             with replacing(target) as aside:
                 figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
+            figure.set_layout_engine("none")  # it would be found anew for each, by a drawing of its own
+    figure.set_layout_engine(layout)
     return written
 
 
