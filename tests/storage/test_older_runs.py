@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanisms import every
 
 from sigmapca_cli.storage.identity import config_hash
 from sigmapca_cli.storage.read import StoredRun
@@ -42,7 +41,8 @@ def test_a_finished_run_is_the_same_run_and_reruns_to_the_same_filters(older, si
     np.testing.assert_allclose(after.filters, before.filters, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", every(["interrupted", "interrupted_autograd"], ["interrupted_autograd"]))
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["interrupted", "interrupted_autograd"])
 def test_an_interrupted_run_resumes_to_what_its_own_version_made_of_it(older, sigmapca, name):
     """Its state, its optimizer state, and what the loop remembers: the best epoch, the last two epochs' starts."""
     result = sigmapca("train", "--resume", name)

@@ -251,6 +251,7 @@ def mlflow_here(monkeypatch, tmp_path):
     return mlflow, Tracked("a run", tmp_path, "0" * 16, outputs=tmp_path, tags=("good", "b" * 300))
 
 
+@pytest.mark.full
 def test_mlflow_reads_its_variables_as_it_does_elsewhere(mlflow_here, monkeypatch):
     mlflow, run = mlflow_here
     made = mlflow.MlflowClient(tracking_uri=mlflow.store(run)).create_experiment("mine")
