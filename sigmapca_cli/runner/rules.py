@@ -134,11 +134,7 @@ def why_no_starts(cfg: Config) -> Why | None:
         return Why(
             "init=independence has as many starts as it needs", "leave it out, or use solver=independence"
         )
-    if (
-        way is Way.INDEPENDENCE
-        and cfg.data.name in kinds_of("pixels")
-        and cfg.init not in SOLVERS[way].starts
-    ):
+    if way is Way.INDEPENDENCE and cfg.data.name in kinds_of("pixels") and cfg.init == "pca":
         return Why("image patches start at the answer of solver=moments", "give init=orthogonal with it")
     return None
 
