@@ -94,6 +94,7 @@ def test_a_plus_in_front_of_a_key_changes_nothing(sigmapca, tmp_path, small):
     assert list((tmp_path / "elsewhere" / "sweeps").iterdir()) == [sweep]
 
 
+@pytest.mark.full
 def test_hydras_own_way_to_ask_for_a_sweep(sigmapca, tmp_path, small):
     assert sigmapca("train", *small, "steps=20,30", "hydra.mode=MULTIRUN").returncode == 0
     assert [job.status for job in outcomes(only_sweep(tmp_path))] == ["finished"] * 2

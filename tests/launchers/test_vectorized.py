@@ -72,6 +72,7 @@ def test_run_directories_are_ordinary_ones(both):
         assert (a / "train.log").read_text().count("rows of 16 features") == 1
 
 
+@pytest.mark.full
 def test_what_cannot_be_grouped_runs_alone(tmp_path):
     result = sigmapca(tmp_path, "train", "-m", *SMALL, VECTORIZED, "model=nlpca,linear_ae,pca_svd", "k=4")
     assert "3 finished" in result.stdout
