@@ -25,8 +25,9 @@ from sigmapca_cli.system.errors import RunFailed, Stopped
 from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy, contiguous, made_like
+from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.batches import Batches
-from sigmapca_cli.training.convergence import Convergence, assess
+from sigmapca_cli.training.convergence import Convergence
 from sigmapca_cli.training.ending import SURE, ended
 from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.stacked_step import lay_out

@@ -15,7 +15,8 @@ import numpy as np
 from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.newton.steps import adapted
-from sigmapca_cli.training.convergence import FLAT, ROWS
+from sigmapca_cli.training.assess import ROWS
+from sigmapca_cli.training.convergence import FLAT
 from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, difference_of
 from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.local import LocalField

@@ -15,7 +15,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.subsample import one_per_stretch
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training.arrays import Array, as_numpy, made_like
-from sigmapca_cli.training.convergence import JOINT, about_the_mean, mean_size, random_groups
+from sigmapca_cli.training.assess import JOINT, about_the_mean, mean_size, random_groups
 from sigmapca_cli.training.coupled import PRODUCTS
 from sigmapca_cli.training.descent import Descent
 from sigmapca_cli.training.fields import fields_of

@@ -14,7 +14,7 @@ from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.training import loop
 from sigmapca_cli.training.arrays import as_numpy
-from sigmapca_cli.training.convergence import assess
+from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.ending import ended
 
 DIRECT = {"pca_svd", "ppca", "fastica", "picard", "factor_analysis"}

@@ -10,7 +10,7 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods import constraints, make_method
 from sigmapca_cli.system.errors import InputError
-from sigmapca_cli.training.convergence import assess
+from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.fields import effective_gradient
 
 DATA = ("data=planted", "data.n=5000", "data.p=16", "data.k=4", "data.group=2", "k=4")

@@ -15,8 +15,8 @@ from sigmapca_cli.methods.numpy_main import NumpyMain, fast_path_applies
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.training import loop
+from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.autograd_step import AutogradStep
-from sigmapca_cli.training.convergence import assess
 from sigmapca_cli.training.fused_step import FusedStep
 from sigmapca_cli.training.stacked_step import stacked_step
 
