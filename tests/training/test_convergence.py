@@ -10,6 +10,7 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods import constraints, make_method
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.training import assess as of_rows
 from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.fields import effective_gradient
 
@@ -130,8 +131,6 @@ def test_newton_heeds_the_file_to_start_from(train):
 
 
 def test_features_are_worked_on_in_slices_to_the_same_sums(monkeypatch):
-    from sigmapca_cli.training import convergence
-
     random = np.random.default_rng(0)
     G, B = random.standard_normal((6, 50, 3)), np.linalg.qr(random.standard_normal((50, 4)))[0]
     inside = B.T @ G
@@ -139,6 +138,6 @@ def test_features_are_worked_on_in_slices_to_the_same_sums(monkeypatch):
     for sampled in (False, True):
         exact = np.square(rest.mean(0)).sum(0) - sampled * rest.var(0, ddof=1).sum(0) / 6
         for size in (7, 4096):
-            monkeypatch.setattr(convergence, "SLICE", size)
-            found = convergence.squares_outside(G, B, inside, sampled)
+            monkeypatch.setattr(of_rows, "SLICE", size)
+            found = of_rows.squares_outside(G, B, inside, sampled)
             np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)
