@@ -27,7 +27,7 @@ from sigmapca_cli.runner.run import run
 from sigmapca_cli.settings.conf_files import conf_folder, hydra_base
 from sigmapca_cli.settings.schema import register
 from sigmapca_cli.storage.read import StoredRun
-from sigmapca_cli.training import loop
+from sigmapca_cli.training import loop, stopping
 from sigmapca_cli.training.arrays import as_numpy
 
 KINDS = {"laplace": "4", "uniform": "0.8", "mixed": "auto"}
@@ -87,7 +87,7 @@ def early() -> None:
     print("|---|---|---|---|---|---|")
     for steps in (1, 16, 48, 150, 300, 500, 700, 1000, 1500, 3000):
         trainer = trainer_after(*data, f"steps={steps}")
-        found = stochastic.convergence_of(trainer)
+        found = stopping.convergence_of(trainer)
         W = as_numpy(trainer.state["W"]).astype(np.float64)
         moved = np.arccos(np.minimum(np.abs(W.T @ end).max(1), 1)).max()
         said = "converged" if found.converged(trainer.cfg.tol) else "not converged"
@@ -113,7 +113,7 @@ def cost() -> None:
         trainer = trainer_after(*words.split())
         middle = time.perf_counter()
         trainer.assessed = None
-        stochastic.convergence_of(trainer)
+        stopping.convergence_of(trainer)
         measured = time.perf_counter() - middle
         training = middle - began
         print(f"| `{words}` | {training:.2f} | {measured:.2f} | {measured / training:.0%} |", flush=True)

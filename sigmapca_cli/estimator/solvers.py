@@ -154,7 +154,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
     from sigmapca_cli.runner import plan, stochastic
     from sigmapca_cli.settings.schema import Config
     from sigmapca_cli.system.processes import pick_threads
-    from sigmapca_cli.training import loop
+    from sigmapca_cli.training import loop, stopping
     from sigmapca_cli.training.arrays import as_numpy, made_like
 
     n, k = len(rows), P.shape[1]
@@ -176,7 +176,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
         trainer.state["W"] = made_like(trainer.state["W"], (P @ start).astype(cfg.dtype))
     with computing_on(pick_threads(None, cfg.batch_size * source.p * k), plan.needs_torch(cfg)):
         loop.train([trainer])
-        converged = stochastic.convergence_of(trainer).converged(cfg.tol)
+        converged = stopping.convergence_of(trainer).converged(cfg.tol)
     learned = trainer.state.get("a")
     a = np.full(k, float(settings.a)) if learned is None else as_numpy(learned).astype(np.float64)
     # Training keeps the columns only nearly orthogonal; the nearest orthonormal W makes the inverse exact.

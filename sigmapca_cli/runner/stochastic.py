@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,18 +23,14 @@ from sigmapca_cli.storage.find import shortened
 from sigmapca_cli.system.errors import RunFailed, Stopped
 from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training import loop
-from sigmapca_cli.training.arrays import as_numpy, contiguous, made_like
-from sigmapca_cli.training.assess import assess
+from sigmapca_cli.training.arrays import as_numpy, contiguous
 from sigmapca_cli.training.batches import Batches
-from sigmapca_cli.training.convergence import Convergence
-from sigmapca_cli.training.ending import SURE, ended
 from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.stacked_step import lay_out
+from sigmapca_cli.training.stopping import convergence_of, end, finished
 from sigmapca_cli.training.trainer import Hooks, Trainer
 
 SNAPSHOT_SECONDS = 10.0
-FIRST_LOOK = 100  # with stop=tol: the first step at which convergence is measured
-LOOKS = 1.3  # and the growth of the steps from one measurement to the next
 LONG_SECONDS = 5.0  # more training than this is saved before the evaluation, which a signal may interrupt
 
 
@@ -237,58 +232,6 @@ def truth_measure(method: TrainedMethod, source: Source) -> Callable[[State], di
         return {"mcc": metrics.mcc(as_numpy(method.directions(state)).astype(np.float64), truth)}
 
     return measure
-
-
-def finished(trainer: Trainer) -> bool:
-    """Return whether a run may end here: it is asked at this step, and it has converged.
-
-    Between two stages, pairs that the rows leave free are no reason to end before the bound; with stop=tol they are.
-    """
-    if not is_asked(trainer):
-        return False
-    found = convergence_of(trainer)
-    return found.singly(trainer.cfg.tol) if trainer.between_stages else found.converged(trainer.cfg.tol)
-
-
-def end(trainer: Trainer) -> None:
-    """Let a run that has not surely converged end with full-batch steps, where these apply; keep the nearer state.
-
-    What they lead to depends on the state and the data alone: a run that is resumed before its end makes them again.
-    """
-    if not trainer.full_batch_ending or convergence_of(trainer).converged(SURE * trainer.cfg.tol):
-        return
-    before, there = trainer.state, convergence_of(trainer)
-    trainer.state, steps = ended(trainer.method, before, trainer.batches.source, trainer.cfg.tol)
-    trainer.memory.ending, trainer.assessed = made_like(before["W"], np.array([steps])), None
-    if convergence_of(trainer).distance > there.distance:
-        trainer.state, trainer.memory.ending, trainer.assessed = before, None, (trainer.step, there)
-
-
-def is_asked(trainer: Trainer) -> bool:
-    """Return whether this is a step at which the run may end because it has converged."""
-    return trainer.between_stages or (trainer.cfg.stop == "tol" and is_due(trainer))
-
-
-def is_due(trainer: Trainer) -> bool:
-    """Return whether stop=tol measures at the end of this epoch. The intervals grow, so that it costs a small share."""
-    if trainer.position[1] != 0 or trainer.step < FIRST_LOOK:
-        return False
-    before = max(trainer.step - trainer.batches.per_epoch, 1)
-    return math.floor(math.log(trainer.step, LOOKS)) > math.floor(math.log(before, LOOKS))
-
-
-def convergence_of(trainer: Trainer) -> Convergence:
-    """Measure the convergence of the trainer's state, once a step."""
-    if trainer.assessed is None or trainer.assessed[0] != trainer.step:
-        found = assess(
-            trainer.method,
-            trainer.kept(),
-            trainer.batches.source,
-            work=trainer.work,
-            every_row=trainer.full_batch_steps > 0,
-        )
-        trainer.assessed = (trainer.step, found)
-    return trainer.assessed[1]
 
 
 def build_solution(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:

@@ -12,7 +12,7 @@ from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.methods.catalogue import CATALOGUE, CONTROL, SUBSPACE
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.plan import method_of
-from sigmapca_cli.training import loop
+from sigmapca_cli.training import loop, stopping
 from sigmapca_cli.training.arrays import as_numpy
 from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.ending import ended
@@ -45,7 +45,7 @@ def trained(*overrides):
 
 
 def judged(*overrides):
-    return stochastic.convergence_of(trained(*overrides))
+    return stopping.convergence_of(trained(*overrides))
 
 
 def setting(name):
@@ -80,7 +80,7 @@ def test_the_angle_is_what_a_run_still_goes(model):
     common = (*DATA, f"model={model}", "a=3")
     for steps in range(100, 1500, 100):
         run = trained(*common, f"steps={steps}", "optimizer.schedule=constant")
-        found = stochastic.convergence_of(run)
+        found = stopping.convergence_of(run)
         if not len(found.unstable) and found.single_angle.max() < 0.4:
             break
     assert found.single_angle.max() > 0.03, "already there: nothing to compare"
@@ -147,10 +147,10 @@ def test_gaussian_pairs_of_equal_variance_come_to_rest_on_their_rows_and_are_unh
     cfg = OmegaConf.to_object(composed(*DATA, "k=4", "steps=3000", "threads=1"))
     trainer = stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
     loop.train([trainer])
-    assert not stochastic.convergence_of(trainer).converged(0.1)
+    assert not stopping.convergence_of(trainer).converged(0.1)
     trainer.state, _ = ended(trainer.method, trainer.state, trainer.batches.source, 0.1)
     trainer.assessed = None
-    found = stochastic.convergence_of(trainer)
+    found = stopping.convergence_of(trainer)
     assert found.converged(0.1) and {tuple(sorted(pair)) for pair in found.unheld} == {(0, 1), (2, 3)}
 
 
@@ -169,14 +169,14 @@ def test_a_trained_sigma_that_still_grows_is_seen(model):
         directions = as_numpy(run.method.directions(run.state)).astype(np.float64)
         truth = run.batches.source.truth.filters
         if metrics.mcc(directions, truth) < 0.98:
-            assert not stochastic.convergence_of(run).converged(0.1), f"{steps} steps"
+            assert not stopping.convergence_of(run).converged(0.1), f"{steps} steps"
 
 
 @pytest.mark.parametrize("n", [300, 1003, 4001])
 def test_no_row_is_left_out_where_all_are_looked_at(n):
     """At the principal axes of all rows linear PCA has nothing to go; without the last rows it would have."""
     trainer = trained(*DATA, "model=gha", f"data.n={n}", "data.group=1", "steps=1", "lr=1e-12")
-    assert stochastic.convergence_of(trainer).single_angle.max() < 1e-3
+    assert stopping.convergence_of(trainer).single_angle.max() < 1e-3
 
 
 def test_a_subspace_that_leaves_out_a_leading_axis_is_a_saddle_whatever_its_axes():

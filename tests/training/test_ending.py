@@ -7,6 +7,7 @@ from composing import composed
 from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.training import stopping
 from sigmapca_cli.training.length import FIRST
 
 DATA = ("data=planted", "data.n=1500", "data.p=8", "data.k=4", "data.group=4", "k=4")
@@ -65,7 +66,7 @@ def test_a_run_never_ends_farther_than_its_steps_left_it(train, monkeypatch):
     near = (*DATA, "max_steps=800", "tol=1e-5")
     before = train(*near, "ending=none")
     assert not before.attrs["converged"], "nothing is left to do"
-    monkeypatch.setattr(stochastic, "ended", away)
+    monkeypatch.setattr(stopping, "ended", away)
     run = train(*near)
     assert np.array_equal(run.filters, before.filters) and run.evaluation["full_batch_steps"] == 0
 

@@ -18,7 +18,7 @@ from sigmapca_cli.runner import stochastic
 from sigmapca_cli.runner.grouped import group_key
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.system.errors import RunFailed
-from sigmapca_cli.training import loop
+from sigmapca_cli.training import loop, stopping
 from sigmapca_cli.training.schedule import rate_factor
 from sigmapca_cli.training.stacked_step import ThreadedStep, stacked_step
 
@@ -181,7 +181,7 @@ def test_runs_that_converge_earlier_leave_the_group_with_the_bits_of_runs_alone(
     assert len({group_key(j, method_of(j.cfg)) for j in jobs}) == 1
     alone, together = trainers(*jobs), trainers(*jobs)
     for run in (*alone, *together):
-        run.hooks.finished = stochastic.finished
+        run.hooks.finished = stopping.finished
     for run in alone:
         loop.train([run])
     loop.train(together)
