@@ -70,7 +70,7 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
         whole = OmegaConf.create({**own, "hydra": OmegaConf.to_container(composed.hydra, resolve=False)})
     hydra = hydra if hydra is not None else whole.get("hydra")
     try:
-        plain = {str(key): _resolved(whole, key) for key in raw}
+        plain = {str(key): _resolved(whole, key) if _is_open(item) else item for key, item in raw.items()}
     except OmegaConfBaseException as problem:
         raise in_one_line(problem) or problem from None
     overrides: Any = []
@@ -210,6 +210,12 @@ def _own_hydra(value: Any) -> Any:
     if isinstance(value, list):
         return [_own_hydra(item) for item in value]
     return value.replace("${hydra:", "${hydra.") if isinstance(value, str) else value
+
+
+def _is_open(value: Any) -> bool:
+    """Return whether plain data hold something to be resolved, or a value that is missing."""
+    text = repr(value)
+    return "${" in text or "???" in text
 
 
 def _resolved(whole: Any, key: str) -> Any:
