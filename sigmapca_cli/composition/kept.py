@@ -31,8 +31,8 @@ def split(
 
     Return None where one of the others touches the key of a value: which of them comes last counts there.
     """
-    ones = [override for override in overrides if _sets_one_value(override, groups)]
-    others = [override for override in overrides if not _sets_one_value(override, groups)]
+    ones = [override for override in overrides if sets_one_value(override, groups)]
+    others = [override for override in overrides if not sets_one_value(override, groups)]
     touched = [other.key_or_group for other in others if not _chooses_a_file(other, groups)]
     if any(
         _within(one.key_or_group, key) or _within(key, one.key_or_group) for one in ones for key in touched
@@ -41,7 +41,8 @@ def split(
     return ones, others
 
 
-def _sets_one_value(override: Override, groups: Collection[str]) -> bool:
+def sets_one_value(override: Override, groups: Collection[str]) -> bool:
+    """Return whether an override sets one value, and neither chooses a file nor changes what keys there are."""
     key = override.key_or_group
     changes_keys = override.is_delete() or override.is_add() or override.is_force_add() or override.package
     several = override.is_sweep_override() or isinstance(override.value(), dict)  # which would be merged

@@ -60,7 +60,7 @@ def parsed(
     return found
 
 
-@functools.lru_cache(1000)
+@functools.lru_cache(10_000)
 def read(word: str) -> Override:
     """Return an override as Hydra's parser reads it; jobs share most of theirs. Raise what Hydra raises."""
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -9,11 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.composition.kept import set_in, split
+from sigmapca_cli.composition.kept import set_in, sets_one_value, split
 from sigmapca_cli.composition.overrides import read
 from sigmapca_cli.system.errors import InputError
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
 
 
 class SweepLoader:
@@ -27,12 +30,30 @@ class SweepLoader:
         self.groups = set(loader.list_groups(""))
         self.shared: dict[tuple[bool, tuple[str, ...]], Any] = {}
         self.last: tuple[Any, Any] = (None, None)  # what is set in the last job's configuration, and that
+        self.legal: set[tuple[Any, ...]] = set()
 
     def __getattr__(self, name: str) -> Any:
         """Return what Hydra's loader has under this name."""
         return getattr(self.loader, name)
 
-    def load_sweep_config(self, master_config: Any, sweep_overrides: Sequence[str]) -> Any:
+    def load_sweep_config(self, master_config: Any, sweep_overrides: Sequence[str]) -> None:
+        """Raise what Hydra raises for a job that it cannot compose: sweepers ask for each before the first begins.
+
+        Where one number can be set, another of its type can.
+        """
+        kind = tuple(
+            (type(one.value()), one.key_or_group) if self.is_number(one) else str(one.input_line)
+            for one in map(read, sweep_overrides)
+        )
+        if kind not in self.legal:
+            self.composed(master_config, sweep_overrides)
+            self.legal.add(kind)
+
+    def is_number(self, override: Override) -> bool:
+        """Return whether an override sets a number."""
+        return sets_one_value(override, self.groups) and type(override.value()) in (int, float)
+
+    def composed(self, master_config: Any, sweep_overrides: Sequence[str]) -> Any:
         """Return the configuration of one job, until the next is asked for: it is the same object with other values.
 
         Raise what Hydra raises for one that it cannot compose.
@@ -54,7 +75,7 @@ class SweepLoader:
         """Return the configuration of the job of this number, which knows its number and its folder: as above."""
         from omegaconf import open_dict
 
-        config = self.load_sweep_config(master_config, sweep_overrides)
+        config = self.composed(master_config, sweep_overrides)
         with open_dict(config):
             config.hydra.job.id, config.hydra.job.num = str(number), number
             config.hydra.runtime.output_dir = str(folder_of(config).absolute())
@@ -62,12 +83,12 @@ class SweepLoader:
 
     def with_set(self, rest: tuple[str, ...], keys: Collection[str], master_config: Any) -> Any:
         """Return a configuration of these choices in which no values but those of `keys` have been set."""
-        of_sweep = self.are_of_the_sweep(rest, keys, master_config)
-        if (of_sweep, rest) not in self.shared:
-            self.shared[of_sweep, rest] = (
-                master_config if of_sweep else self.loader.load_sweep_config(master_config, list(rest))
-            )
         if self.last[0] != (rest, set(keys)):
+            of_sweep = self.are_of_the_sweep(rest, keys, master_config)
+            if (of_sweep, rest) not in self.shared:
+                self.shared[of_sweep, rest] = (
+                    master_config if of_sweep else self.loader.load_sweep_config(master_config, list(rest))
+                )
             self.last = ((rest, set(keys)), copy.deepcopy(self.shared[of_sweep, rest]))
         return self.last[1]
 

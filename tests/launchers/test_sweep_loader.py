@@ -40,7 +40,7 @@ def test_a_job_has_the_configuration_that_hydra_composes(loader, words):
         wanted = hydras.load_sweep_config(master, ["k=4", *words])
         quick = SweepLoader(hydras)
         for others in (("seed=9", "data.n=7"), words, words):  # a job leaves nothing behind for the next
-            found = quick.load_sweep_config(master, ["k=4", *others])
+            found = quick.composed(master, ["k=4", *others])
     assert OmegaConf.to_container(found, resolve=False) == OmegaConf.to_container(wanted, resolve=False)
     assert OmegaConf.is_struct(found)
 
@@ -67,7 +67,7 @@ def test_a_job_is_made_from_the_sweeps_own_configuration_only_where_that_has_its
     with registered():
         master = load(given, sweep=True)
         wanted = hydras.load_sweep_config(master, words)
-        found = SweepLoader(hydras).load_sweep_config(master, words)
+        found = SweepLoader(hydras).composed(master, words)
     assert OmegaConf.to_container(found, resolve=False) == OmegaConf.to_container(wanted, resolve=False)
 
 
@@ -77,6 +77,19 @@ def test_what_hydra_refuses_is_refused(loader):
 
     with registered(), pytest.raises(Exception, match="no_such_key"):
         SweepLoader(hydras).load_sweep_config(master, ["no_such_key=4"])
+
+
+def test_one_number_stands_for_others_of_its_type_where_jobs_are_asked_for(loader):
+    hydras, master = loader
+    from sigmapca_cli.composition.compose import registered
+
+    with registered():
+        quick = SweepLoader(hydras)
+        for seed in range(3):
+            quick.load_sweep_config(master, ["k=4", f"seed={seed}"])
+        assert len(quick.legal) == 1
+        with pytest.raises(Exception, match="seed"):
+            quick.load_sweep_config(master, ["k=4", "seed=1.5"])
 
 
 def test_a_stored_configuration_is_what_omegaconf_writes(tmp_path):
