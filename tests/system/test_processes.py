@@ -6,7 +6,7 @@ import pytest
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
-from sigmapca_cli.system.processes import mapped
+from sigmapca_cli.system.processes import blas, mapped
 
 
 @pytest.fixture(params=["1", "3"])
@@ -53,3 +53,18 @@ def test_moments_and_metrics_have_the_same_bits_on_any_number_of_threads(monkeyp
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_all_products_have_the_threads_that_are_asked_for():
+    import scipy.linalg  # noqa: F401  (it brings a library of its own)
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    before = threads()
+    with blas(2):
+        assert threads() == {2}
+        with blas(1):
+            assert threads() == {1}
+    assert threads() == before
