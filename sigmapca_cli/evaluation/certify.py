@@ -17,6 +17,7 @@ from sigmapca_cli.evaluation.identifiability import (
     LEVEL,
     Certificate,
     certify,
+    surely_held,
     without_diagonal,
 )
 from sigmapca_cli.evaluation.metrics import Array
@@ -190,6 +191,7 @@ def certify_variances(Y: Array, level: float = LEVEL, ordered: bool = False) -> 
     verdict = np.where(apart, IDENTIFIED, ARBITRARY)
     spread = error_of(moments.weight, correlation * (1 - np.eye(k)))
     angle = np.divide(spread, gap, out=np.full((k, k), np.inf), where=gap > 0)
+    verdict, angle = surely_held(verdict, np.where(verdict == IDENTIFIED, angle, np.inf))
     return Certificate(
         curvature=without_diagonal(gap**2),
         error=without_diagonal(4 * np.sinh(2 * difference) * deviation),
@@ -197,7 +199,7 @@ def certify_variances(Y: Array, level: float = LEVEL, ordered: bool = False) -> 
         shape=without_diagonal(np.zeros((k, k))),
         shape_error=without_diagonal(np.ones((k, k))),
         variance_score=without_diagonal(score),
-        angle=without_diagonal(np.where(verdict == IDENTIFIED, angle, np.inf)),
+        angle=without_diagonal(angle),
         verdict=verdict,
         weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),

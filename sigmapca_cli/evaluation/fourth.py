@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.data.subsample import by_weight
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, REPELLED, Certificate
+from sigmapca_cli.evaluation.identifiability import (
+    ARBITRARY,
+    IDENTIFIED,
+    LEVEL,
+    REPELLED,
+    Certificate,
+    surely_held,
+)
 from sigmapca_cli.evaluation.identifiability import without_diagonal as off
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
@@ -44,6 +51,7 @@ def certify_fourth(
     score = np.divide(curvature, error, out=np.zeros((k, k)), where=error > 0)
     verdict = np.where(score > threshold, IDENTIFIED, np.where(score < -threshold, REPELLED, ARBITRARY))
     angle = influence.angle_errors(groups, point, lam, equations.J, equations.D)
+    verdict, angle = surely_held(verdict, np.where(verdict == IDENTIFIED, angle, np.inf))
     variance = np.diag(point.C)
     unit = 4 * np.outer(variance, variance)
     log_sigma = np.log(variance) / 2
@@ -58,7 +66,7 @@ def certify_fourth(
         shape=off(shape / unit),
         shape_error=off(shape_error / unit),
         variance_score=off(np.divide(apart, its_error, out=np.zeros((k, k)), where=its_error > 0)),
-        angle=off(np.where(verdict == IDENTIFIED, angle, np.inf)),
+        angle=off(angle),
         verdict=verdict,
         weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
         kurtosis=point.kappa / variance**2,

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
+from sigmapca_cli.solvers.unsure import unsure
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
 
@@ -252,6 +253,7 @@ def _certificate(
     verdict[mixed] = REPELLED
     # The curvature of a pair that is not identified is close to 0: its angle has no finite error.
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
+    verdict, angle = surely_held(verdict, angle)
     return Certificate(
         curvature=without_diagonal(pairs.H),
         error=without_diagonal(error),
@@ -271,6 +273,12 @@ def _certificate(
         threshold=threshold,
         level=level,
     )
+
+
+def surely_held(verdict: NDArray[Any], angle: Array) -> tuple[NDArray[Any], Array]:
+    """Return verdicts and angles (k, k) of which no identified axis is `unsure`."""
+    loose = unsure(verdict == IDENTIFIED, angle)
+    return np.where(loose, ARBITRARY, verdict), np.where(loose, np.inf, angle)
 
 
 def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: Any, a: Array) -> Array:

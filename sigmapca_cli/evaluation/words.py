@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
+from sigmapca_cli.solvers.unsure import UNSURE
 
 MOST_OF_A_CHAIN = 0.4
 """Largest fraction of unidentified pairs at which a group is described pair by pair."""
@@ -140,6 +141,12 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
     equal, variances = _variances(certificate, group)
     if certificate.linear:
         return f"{variances}: linear PCA cannot identify their axes"
+    pairs = _arbitrary(certificate, group)
+    if all(certificate.score[p] > certificate.threshold and np.isinf(certificate.angle[p]) for p in pairs):
+        return (
+            "are told apart by their variances or shapes, but the angle between them has a standard error above "
+            f"{UNSURE:g} rad: these rows do not fix their axes"
+        )
     gaussian, shapes = _shapes(certificate, group)
     if not gaussian:  # J sees more than kurtosis does: the rows may well fix what this function does not
         by = "this a does" if certificate.lam is None else "F does"
@@ -147,6 +154,11 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
     return f"{variances} and {shapes}: " + (
         "their axes are arbitrary" if equal else "these rows do not identify their axes"
     )
+
+
+def _arbitrary(certificate: Certificate, group: list[int]) -> list[tuple[int, int]]:
+    """Return the arbitrary pairs of a group."""
+    return [(i, j) for i in group for j in group if i < j and certificate.verdict[i, j] == ARBITRARY]
 
 
 def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
@@ -177,9 +189,7 @@ def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     """Return whether the negentropy J does not tell a group from a Gaussian one, and words for its shape."""
     gap = max(
         abs(certificate.shape[i, j]) / max(certificate.shape_error[i, j], np.finfo(float).tiny)
-        for i in group
-        for j in group
-        if i < j and certificate.verdict[i, j] == ARBITRARY
+        for i, j in _arbitrary(certificate, group)
     )
     kurtosis = certificate.kurtosis[group]
     if certificate.tau is not None:

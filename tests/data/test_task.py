@@ -108,6 +108,8 @@ def test_values_far_away_are_codes_only_if_they_return():
     assert codes_in(x) == [77.0]
     x[:3, 3] = -9.0
     assert codes_in(x) == [-9.0, 77.0]
+    x[20:23, 2:], x[25:29, 2:], x[30:32, 2:] = 97.0, 98.0, 99.0  # reasons why there is no answer
+    assert codes_in(x) == [-9.0, 77.0, 97.0, 98.0, 99.0]
     heavy = RNG.standard_t(1.5, (500, 5)).round(6)
     assert codes_in(heavy) == []
 

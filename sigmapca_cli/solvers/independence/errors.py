@@ -25,6 +25,7 @@ from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_g
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.stretches import apart, apart_bound, filtered, spread_of_stretches
 from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.unsure import unsure
 
 Array = np.ndarray
 Scores = Callable[[Array], tuple[Array, Array]]
@@ -45,7 +46,7 @@ class Errors:
     angle : ndarray of shape (k, k)
         Standard error of the angle of every pair, in radians; π/2 where the pair is not identified; diagonal 0.
     identified : ndarray of bool, of shape (k, k)
-        Whether variances or shapes tell the two components apart.
+        Whether variances or shapes tell the two components apart, and the rows fix their axes (`unsure`).
     shape : ndarray of shape (k,)
         How far a component is from Gaussian: the sum of squares of E[G₁] and E[G₂] − √½ in standard errors; of rows
         without an order at most 2nJ, which has the errors of Gaussian components.
@@ -125,7 +126,9 @@ def errors(
     np.fill_diagonal(told, True)
     angle = np.zeros((k, k))
     angle[np.triu_indices(k, 1)] = theta
-    angle = np.where(told, np.minimum(angle + angle.T, np.pi / 2), np.pi / 2)
+    angle = angle + angle.T
+    told &= ~unsure(told, angle)
+    angle = np.where(told, np.minimum(angle, np.pi / 2), np.pi / 2)
     return Errors(angle, told, shape, spread, different, count)
 
 

@@ -44,10 +44,25 @@ def test_sources_of_equal_variance_come_back_and_are_called_identified(sources, 
 
 def test_gaussian_rows_of_equal_variance_are_not_identified(tmp_path):
     X, _ = mixed(np.random.default_rng(0).standard_normal((2000, 4)))
-    certificate = sp.train(X, k=4, solver="independence", outputs=tmp_path).certificate()
+    run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
+    assert {(0, 1), (2, 3)} <= set(map(tuple, run.evaluation["unheld_pairs"]))  # and the run says so
+    certificate = run.certificate()
     assert certificate.verdict[0, 1] == "arbitrary" and certificate.verdict[2, 3] == "arbitrary"
     assert certificate.verdict[0, 2] == "identified"  # their variances differ
     assert not certificate.identified.any()
+
+
+def test_an_axis_with_an_error_as_large_as_chance_is_not_called_identified(tmp_path):
+    t = np.arange(4000)
+    saw = 2 * (t % 1100) / 1100  # four turns, beside a trend
+    slow = np.stack([3 * t / 4000, saw, np.sin(t / 20)], axis=1)
+    X = slow @ np.random.default_rng(1).standard_normal((3, 6))
+    X += 0.05 * np.random.default_rng(2).standard_normal(X.shape)
+    run = sp.train(X, k=3, model="lica", solver="independence", outputs=tmp_path)
+    certificate = run.certificate()
+    assert (certificate.expected_cosine[certificate.identified] > np.cos(0.5)).all()
+    assert not certificate.identified.all() and len(run.evaluation["unheld_pairs"])
+    assert "standard error" in "".join(certificate.sentences)
 
 
 def test_dependent_components_take_the_cautious_weight_and_are_named(tmp_path):
