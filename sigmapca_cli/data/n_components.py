@@ -18,6 +18,8 @@ WORDS = ("auto", "all", "mdl", "mle")
 
 LEAST_RANK = 6
 """Of fewer directions, a single large one would look like a component above noise."""
+NEARLY_ALL = 0.9
+"""Share of the rank from which on a number of components leaves out too little to be one of a signal above noise."""
 PARALLEL_WORK, PARALLEL_SIDE = 1e9, 600
 """Multiplications of a covariance, and its size, up to which rows are permuted."""
 LEAST_LOG = log(1e-300)
@@ -215,7 +217,8 @@ def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
     """Return a number of components and the reason, from `choices_of_k` of whole eigenvalues, for n rows.
 
     The least description length (MDL), where it is below half the rank and at a gap; else a share of the variance, at
-    the next gap; never all components where there is a gap, because chance would choose among directions of noise.
+    the next gap; never all components, or nearly all, where there is a gap before, because chance would choose among
+    directions of noise: then those above parallel analysis, or up to the largest gap.
     """
     values = np.asarray(found["eigenvalues"])
     logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
@@ -225,8 +228,11 @@ def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
     if rank >= LEAST_RANK and mdl < rank / 2 and gaps[mdl - 1] > chance:
         return mdl, f"least description length (MDL), at a gap of the eigenvalues; the rank is {rank}"
     k = at_a_gap(values, found["95 %"], n)
-    if k < rank:
+    if k < rank and (rank < LEAST_RANK or k < NEARLY_ALL * rank or gaps[k - 1] > 2 * chance):
         return k, "95 % of the variance, at the next gap of the eigenvalues"
+    above = int(found.get("parallel", 0))
+    if rank >= LEAST_RANK and 1 < above < rank / 2 and gaps[above - 1] > chance:
+        return above, "those above chance (parallel analysis), at a gap of the eigenvalues"
     if rank >= LEAST_RANK and gaps.max() > 2 * chance:
         return int(gaps.argmax()) + 1, "the largest gap of the eigenvalues"
     return k, "all directions: no gap of the eigenvalues is larger than by chance"

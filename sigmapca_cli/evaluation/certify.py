@@ -54,7 +54,16 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     numbers = np.concatenate(gathered(index))
     order = row_order(source, Y, numbers)
     with shared(None):  # every rank has all of these rows
-        return replace(certificate_of(run, model, Y, level, order, pieces_of(source, numbers)), cut=cut)
+        found = certificate_of(run, model, Y, level, order, pieces_of(source, numbers))
+    return replace(as_trained(found, run, source), cut=cut)
+
+
+def as_trained(found: Certificate, run: Any, source: Any) -> Certificate:
+    """Return a certificate on the rows of the training with the dependent pairs that the run stored of all of them."""
+    if "dependent_pairs" not in run.evaluation or run.attrs.get("data_hash") != source.hash:
+        return found
+    pairs = tuple((int(i), int(j)) for i, j in np.reshape(run.evaluation["dependent_pairs"], (-1, 2)))
+    return replace(found, dependent=pairs, together=not pairs and bool(run.evaluation["dependence_spread"]))
 
 
 def cut_by(source: Any, Y: Array, weights: Array | None = None) -> Array:

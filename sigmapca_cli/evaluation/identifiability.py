@@ -93,6 +93,8 @@ class Certificate:
         τ of C, where H is the curvature of an answer of solver=independence.
     dependent : tuple of (int, int)
         Pairs of such an answer that depend on each other, the most dependent first; numbered from 0.
+    together : bool
+        Whether the components of such an answer depend on each other, all pairs together, and no pair stands out.
     a : ndarray of shape (k,), or None
         Scale of the nonlinearity of each component.
     gaussian : ndarray of bool, of shape (k,), or None
@@ -121,6 +123,7 @@ class Certificate:
     lam: float | None = None
     tau: float | None = None
     dependent: tuple[tuple[int, int], ...] = ()
+    together: bool = False
     a: Array | None = None
     gaussian: NDArray[Any] | None = None
     mixed: NDArray[Any] | None = None

@@ -52,7 +52,8 @@ def certify_independence(
         above = np.triu(
             unpack(Curvature(Contrast(rows, tau, spectra).at(axes), rows.subset(ROWS)).diagonal, k)
         )
-        dependent = dependence(rows, axes, ordered=ordered).pairs() if k > 1 else []
+        test = dependence(rows, axes, ordered=ordered) if k > 1 else None
+    dependent = [] if test is None else test.pairs()
     by_variance = found.spread / spread_bound
     shape = (
         np.sqrt(np.maximum(found.shape[:, None], found.shape) / shape_bound) if tau > 0 else np.zeros((k, k))
@@ -80,4 +81,5 @@ def certify_independence(
         level=level,
         tau=tau,
         dependent=tuple(dependent),
+        together=test is not None and not dependent and test.is_spread,
     )

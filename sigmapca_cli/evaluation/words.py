@@ -47,6 +47,11 @@ def explain(certificate: Certificate) -> list[str]:
         lines.append(_cut(certificate))
     if certificate.dependent:
         lines.append(_dependent(certificate))
+    if certificate.together:
+        lines.append(
+            "the components depend on each other, all pairs together, and no pair stands out: their axes are those of "
+            "a stationary point, not of independent sources"
+        )
     return lines
 
 

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 from sigmapca_cli.data.cleaning.codes import codes_in
+from sigmapca_cli.data.cleaning.outliers import scales_in_words
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.adequacy import bartlett, kmo
 from sigmapca_cli.data.describe.describe import describe
 from sigmapca_cli.data.matrix.arrays import build
+from sigmapca_cli.data.n_components import advised
 
 RNG = np.random.default_rng(0)
 
@@ -97,6 +99,50 @@ def test_rows_without_any_structure_are_a_table_and_keep_their_rows(tmp_path):
     np.save(tmp_path / "a.npy", RNG.standard_normal((40, 900)))  # few rows, many columns: no curves
     facts, _ = describe(tmp_path / "a.npy")
     assert facts["task"] == "table" and "transpose" not in facts["command"]
+
+
+def genes():
+    """Counts of 400 genes in 150 cells of three kinds, each with 30 genes of its own."""
+    random = np.random.default_rng(5)
+    rate = random.gamma(0.6, 1.5, (1, 400)) * np.ones((3, 1))
+    for kind in range(3):
+        rate[kind, 30 * kind : 30 * kind + 30] += 6
+    return random.poisson(rate[random.integers(0, 3, 150)] * random.lognormal(0, 0.3, (150, 1)))
+
+
+def test_counts_with_a_gene_in_each_row_are_transposed(tmp_path):
+    np.save(tmp_path / "cells.npy", genes())
+    np.save(tmp_path / "genes.npy", genes().T)
+    facts, _ = describe(tmp_path / "genes.npy")
+    assert "data.transpose=true" in facts["command"] and facts["features"] == 400
+    facts, _ = describe(tmp_path / "cells.npy")
+    assert "transpose" not in facts["command"] and facts["task"] == "counts"
+    few = np.random.default_rng(0).poisson(np.random.default_rng(1).gamma(0.5, 2, (900, 1)) * np.ones(12))
+    np.save(tmp_path / "few.npy", few)  # a common cause in few columns
+    assert "transpose" not in describe(tmp_path / "few.npy")[0]["command"]
+
+
+def test_a_gap_before_the_last_directions_is_no_number_of_components():
+    values = np.exp(-0.01 * np.arange(100))
+    values[:4], values[-1] = [50.0, 20.0, 12.0, 6.0], 0.3
+    found = {"eigenvalues": values, "mdl": 40, "95 %": 80, "parallel": 4}
+    assert advised(found, 100, 1000)[0] == 4
+    assert advised({**found, "parallel": 1}, 100, 1000)[0] == 4
+
+
+def test_curves_over_wavelengths_have_one_scale(tmp_path):
+    waves = np.linspace(400, 700, 40)
+    table = RNG.standard_normal((60, 40)) * np.exp(-0.5 * ((waves - 550) / 40) ** 2)
+    assert (
+        scales_in_words(build(DataConfig(name="array", path=saved(tmp_path / "a.csv", table, waves)))) is None
+    )
+    words = [f"w{wave:.0f}" for wave in waves]
+    assert scales_in_words(build(DataConfig(name="array", path=saved(tmp_path / "b.csv", table, words))))
+
+
+def saved(path, table, names):
+    pd.DataFrame(table, columns=names).to_csv(path, index=False)
+    return str(path)
 
 
 def test_values_far_away_are_codes_only_if_they_return():

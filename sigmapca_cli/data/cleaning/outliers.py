@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.accumulate import Array
+from sigmapca_cli.data.readers.columns import named_by_numbers
 from sigmapca_cli.data.readers.table import override
 from sigmapca_cli.system.row_shards import gathered, own
 
@@ -106,8 +107,11 @@ def in_words(owned: list[Owned], row_words: Callable[[int], str]) -> str:
 def scales_in_words(source: Any) -> str | None:
     """Return a sentence if the units of features that are not standardised decide the first components, else None.
 
-    Standard deviations differ by a factor above 100, or one of four features or more has most of the variance.
+    Standard deviations differ by a factor above 100, or one of four features or more has most of the variance. Curves
+    over wavelengths or times, by which their columns are named, have one unit.
     """
+    if named_by_numbers(source.names):
+        return None
     if source.patch_shape is not None or source.whitening is not None or source.p < 2:
         return None
     if source.p > 4096 or np.ptp(source.scale) > 0:

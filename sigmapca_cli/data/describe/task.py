@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.implicit import WIDE
+from sigmapca_cli.data.readers.columns import named_by_numbers
 from sigmapca_cli.data.row_order import RowOrder, neighbours_depend, order_in
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.storage.grid import picture_shape
@@ -31,6 +32,9 @@ SEVERAL = 4
 LEAST_ITEMS = 4
 SOME = 0.001
 """Least share of zeros among counts."""
+CELLS, UNEVEN, MORE_UNEVEN = 50, 1.0, 2.5
+"""Genes × cells: at least so many columns, means of rows of at least this coefficient of variation, so many times that
+of the means of columns."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def task_of(source: Source, raw: Array | None) -> Task:
             "patches", f"pictures of {size} numbers: filters that are independent and keep their variances"
         )
     smooth = smoothness(raw) if raw is not None and source.p > LEAST_ITEMS else 0.0
-    wide = source.p > WIDER * source.n and source.sample_rate is None and not named_by_numbers(source)
+    wide = source.p > WIDER * source.n and source.sample_rate is None and not named_by_numbers(source.names)
     if wide and smooth > IN_TIME and (source.p > MUCH_WIDER * source.n or not rows_alike(raw)):
         return Task(
             "transpose",
@@ -87,13 +91,19 @@ def task_of(source: Source, raw: Array | None) -> Task:
             ("model=factor_analysis",),
             then="sigmapca loadings last --rotate varimax --halves",
         )
-    if smooth > SMOOTH and (rows_alike(raw) or named_by_numbers(source)):
+    if smooth > SMOOTH and (rows_alike(raw) or named_by_numbers(source.names)):
         return Task(
             "spectra",
             "rows are curves of one kind, such as spectra: components of their shapes",
             other=OBLIQUE,
         )
     if raw is not None and is_counts(raw):
+        if features_are_rows(raw):
+            return Task(
+                "transpose",
+                "counts whose rows have means of very different sizes, and columns of one size: features × samples, "
+                "such as genes × cells; data.transpose=true",
+            )
         return Task(
             "counts", "whole numbers from 0 on, counts: components of what occurs together", other=OBLIQUE
         )
@@ -114,14 +124,6 @@ def neighbours_alike(rows: Array) -> float:
     x = rows - rows.mean()
     spread = float(np.square(x).mean())
     return float((x[:, 1:] * x[:, :-1]).mean()) / spread if spread > 0 else 0.0
-
-
-def named_by_numbers(source: Source) -> bool:
-    """Return whether the names of the columns are numbers, such as wavelengths."""
-    try:
-        return source.names is not None and bool(np.isfinite([float(name) for name in source.names]).all())
-    except ValueError:
-        return False
 
 
 def smoothness(raw: Array) -> float:
@@ -184,3 +186,15 @@ def is_counts(raw: Array) -> bool:
     present = raw[np.isfinite(raw)]
     whole = len(present) and present.min() >= 0 and (present == np.rint(present)).mean() > 0.999
     return bool(whole and (present == 0).mean() > SOME)
+
+
+def features_are_rows(raw: Array) -> bool:
+    """Return whether counts (n, p) have a feature in each row: some genes or words are much more frequent than others.
+
+    Samples differ less in size, and no less in a table of few columns, where chance decides.
+    """
+    if min(raw.shape) < CELLS:
+        return False
+    rows, columns = (np.nanmean(raw, axis=axis) for axis in (1, 0))
+    uneven = rows.std() / rows.mean()
+    return bool(uneven > UNEVEN and uneven > MORE_UNEVEN * columns.std() / columns.mean())

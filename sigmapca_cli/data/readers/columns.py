@@ -23,6 +23,14 @@ def identifying_names(names: Sequence[str] | None) -> list[str] | None:
     return list(names)
 
 
+def named_by_numbers(names: Sequence[str] | None) -> bool:
+    """Return whether the names of the columns are numbers, such as wavelengths."""
+    try:
+        return names is not None and bool(np.isfinite([float(name) for name in names]).all())
+    except ValueError:
+        return False
+
+
 def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return E[z⁴] − 3 of each column of x (n, p), z = (x − mean)/σ; 0 for a column without variance.
 

@@ -72,7 +72,8 @@ def test_dependent_components_take_the_cautious_weight_and_are_named(tmp_path):
     run = sp.train(X, k=4, solver="independence", outputs=tmp_path)
     assert run.evaluation["tau"] == CAUTIOUS and len(run.evaluation["dependent_pairs"]) > 0
     certificate = run.certificate()
-    assert certificate.dependent
+    assert [list(pair) for pair in certificate.dependent] == run.evaluation["dependent_pairs"].tolist()
+    assert run.certificate(rows=500).dependent == certificate.dependent  # of all rows, as the run said
     assert "depend on each other" in certificate.sentences[-1]
 
 
