@@ -227,11 +227,11 @@ def descend(
         elif there is None and fresh:
             value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
             return End(point, going, value, going <= 100 * tol)
-        if there is None or negative or share < 1 or going > KEPT_BELOW:
+        if there is None or negative or going > KEPT_BELOW:
             point = point if there is None else there
             kept, fresh = fresh_at(point), True
             continue
-        kept.remember(limited(theta, largest), there.gradient * kept.turning - gradient)
+        kept.remember(share * limited(theta, largest), there.gradient * kept.turning - gradient)
         point, fresh = there, False
 
 

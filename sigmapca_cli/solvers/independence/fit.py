@@ -13,7 +13,7 @@ from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.fourth_moments.fit import first_rotation
-from sigmapca_cli.solvers.fourth_moments.maximum import maximise
+from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST, maximise
 from sigmapca_cli.solvers.independence.choose import PATCHES, solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.errors import errors
@@ -28,6 +28,9 @@ from sigmapca_cli.system.row_shards import agreed, own
 Array = np.ndarray
 
 log = logging.getLogger("sigmapca")
+
+START_WORK = 2.0**38
+"""Rows times the fourth power of the components, at most, of the start of image patches: a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +181,7 @@ def answered(
     elif patches:
         tau = PATCHES if tau == "auto" else tau
         if start is None:
-            some = Rows.of(Y).subset_or_all(rows_for(Y.shape[1], NEAR)).held
-            start, starts = maximise(some, threads=threads).R, 0
+            start, starts = start_of_patches(Y, threads), 0
     settings = {**settings, "start": start, "starts": starts, "threads": threads}
     if isinstance(tau, str):
         chosen = solve_at_chosen_tau(Y, ordered=ordered, **settings)
@@ -190,6 +192,16 @@ def answered(
         result = solve(Y, tau, **settings)
     with on_threads(threads):
         return Answer(result, dependence(Rows.of(Y, settings.get("weights")), result.R, ordered=ordered))
+
+
+def start_of_patches(Y: Array, threads: int | None) -> Array:
+    """Return the answer of solver=moments on part of the rows, (k, k): of the leading components, if they are many."""
+    k, leading = Y.shape[1], min(Y.shape[1], LARGEST)
+    R = np.eye(k)
+    count = min(rows_for(k, NEAR), int(START_WORK / leading**4))
+    rows = Rows.of(Y[:, :leading]).subset_or_all(count).held
+    R[:leading, :leading] = maximise(rows, threads=threads).R
+    return R
 
 
 def facts(answer: Answer, order: Array) -> Facts:
