@@ -14,7 +14,7 @@ WHY_DIFFERENT = (
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
     "size_float32_bytes", "advice", "halves", "labels", "rising", "components_then", "codes", "task", "k", "why_k",
-    "other", "other_when", "then", "beside_items",
+    "other", "other_when", "then", "beside_items", "copies",
 )  # fmt: skip
 
 
@@ -58,6 +58,8 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "components then", f"{rules(facts['components_then'])}, by the command below"
         for text in facts["outliers"][:3] or ["none: no few rows own a component"]:
             yield "outliers", text
+    if facts.get("copies"):
+        yield "copies", facts["copies"]
     if facts.get("scales") and facts.get("task") not in ("spectra", "separation"):
         yield "scales", facts["scales"]
     if few := facts.get("labels", [])[:4]:

@@ -140,6 +140,28 @@ def test_curves_over_wavelengths_have_one_scale(tmp_path):
     assert scales_in_words(build(DataConfig(name="array", path=saved(tmp_path / "b.csv", table, words))))
 
 
+def test_rows_that_are_copies_of_others_are_named(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((100, 5))
+    for name, table in {
+        "once": rows,
+        "copied": np.repeat(rows, 6, axis=0),
+        "answers": RNG.integers(1, 4, (600, 3)),
+    }.items():
+        np.save(tmp_path / f"{name}.npy", table)
+    found = {name: describe(tmp_path / f"{name}.npy")[0]["copies"] for name in ("once", "copied", "answers")}
+    assert found["copied"].startswith("500 of 600 rows") and not found["once"] and not found["answers"]
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"])
+def test_dates_count_the_time_however_they_are_written(tmp_path, written):
+    days = pd.bdate_range("2019-01-02", periods=300).strftime(written)
+    table = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 4))).add_prefix("r")
+    table.insert(0, "Date", days)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    source = build(DataConfig(name="array", path=str(tmp_path / "a.csv"), drop=["Date"]))
+    assert source.timed and not source.pieces
+
+
 def saved(path, table, names):
     pd.DataFrame(table, columns=names).to_csv(path, index=False)
     return str(path)

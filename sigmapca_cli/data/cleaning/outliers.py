@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.cleaning.copies import copies_in_words
 from sigmapca_cli.data.moments.accumulate import Array
 from sigmapca_cli.data.readers.columns import named_by_numbers
 from sigmapca_cli.data.readers.table import override
@@ -143,6 +144,7 @@ def warnings_about(source: Any) -> list[str]:
         scales, owned = scales_in_words(source), owners_of(source)
         source.warnings = [
             *([scales] if scales else []),
+            *([copies] if (copies := copies_in_words(source)) else []),
             *([in_words(owned, source.row_words)] if owned else []),
         ]
     return source.warnings

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.cleaning.codes import codes_in
+from sigmapca_cli.data.cleaning.copies import copies_in_words
 from sigmapca_cli.data.cleaning.outliers import in_words, owners_of, scales_in_words
 from sigmapca_cli.data.describe.adequacy import adequacy
 from sigmapca_cli.data.describe.task import beside_items, task_of
@@ -94,6 +95,7 @@ def summary(source: Source) -> dict[str, Any]:
         facts["components"] = choices_of_k(axes, source.n, source.constant_features, x)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
+        facts["copies"] = copies_in_words(source)
     return facts
 
 

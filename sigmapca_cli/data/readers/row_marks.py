@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,10 @@ TIMES = {"time", "t", "date", "datetime", "timestamp", "year", "month", "day", "
 """Names of columns that count the time, if they rise from row to row."""
 GAP = 5.0
 """A step of time larger than this many usual ones ends a stretch of rows; weekends of daily values do not."""
+DATES: tuple[dict[str, Any], ...] = ({"format": "ISO8601"}, {}, {"dayfirst": True})
+"""Ways to read dates: 2019-01-31, the months first as 1/31/2019, the days first as 31.1.2019."""
+MOSTLY = 0.9
+"""Share of rows whose time has to be later than that of the row before."""
 
 
 def without_subject(cfg: DataConfig) -> DataConfig:
@@ -82,7 +87,7 @@ def by_time(table: Table, path: Path, cfg: DataConfig) -> Table:
         return table
     steps = np.diff(times)
     usual = np.median(steps)
-    if usual > 0 and (steps > 0).mean() > 0.9:
+    if usual > 0 and rises(times):
         table.timed = True
         table.pieces = tuple((np.flatnonzero((steps <= 0) | (steps > GAP * usual)) + 1).tolist())
     return table
@@ -96,17 +101,30 @@ def as_times(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64] | None
         if times is None:
             times = np.array([float(value) for value in found.tolist()])
     except (TypeError, ValueError):
-        import pandas
-
-        try:  # dates of any time zone
-            moments = pandas.to_datetime(
-                found, utc=True, format=None if found.dtype.kind == "M" else "ISO8601"
-            )
-        except (TypeError, ValueError, OverflowError):
+        times = next((read for way in DATES if rises(read := as_dates(found, **way))), None)
+        if times is None:
             return None
-        times = moments.tz_convert(None).to_numpy("datetime64[us]").astype(np.int64) / 1e6
-        times[moments.isna()] = np.nan
     return times if len(times) > 1 and np.isfinite(times).all() else None
+
+
+def as_dates(words: NDArray[Any], **way: Any) -> NDArray[np.float64]:
+    """Return dates of any time zone in seconds, read in one way; nan for missing ones, and for all of other words."""
+    import pandas
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a way that is not theirs
+            moments = pandas.to_datetime(words, utc=True, **way)
+    except (TypeError, ValueError, OverflowError):
+        return np.full(len(words), np.nan)
+    times = moments.tz_convert(None).to_numpy("datetime64[us]").astype(np.int64) / 1e6
+    times[moments.isna()] = np.nan
+    return np.asarray(times)
+
+
+def rises(times: NDArray[np.float64]) -> bool:
+    """Return whether times rise from row to row, nearly always."""
+    return bool(len(times) > 1 and (np.diff(times) > 0).mean() > MOSTLY)
 
 
 def column(path: Path, cfg: DataConfig, name: str | int) -> Any:
