@@ -77,7 +77,7 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
         whole = functools.partial(_loaded, folders=folders, sweep=sweep)
         try:
             if folders.further:
-                return whole(overrides)
+                return whole(overrides)[0]
             surroundings = (
                 folders.name,
                 sweep,
@@ -91,12 +91,16 @@ def load(overrides: Sequence[str], folders: Folders | None = None, *, sweep: boo
             raise in_one_line(problem) or problem from None
 
 
-def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> Any:
-    """Return the whole configuration as Hydra composes it from all files. Raise what Hydra raises."""
+def _loaded(overrides: Sequence[str], folders: Folders, sweep: bool) -> tuple[Any, bool]:
+    """Return the whole configuration as Hydra composes it from all files, and whether the same files would do again.
+
+    They would not where a list of defaults asks the environment which files to read. Raise what Hydra raises.
+    """
     from hydra.types import RunMode
 
-    mode = RunMode.MULTIRUN if sweep else RunMode.RUN
-    return loader_of(folders).load_configuration(folders.name, list(overrides), mode)
+    mode, loader = RunMode.MULTIRUN if sweep else RunMode.RUN, loader_of(folders)
+    config = loader.load_configuration(folders.name, list(overrides), mode)
+    return config, not getattr(loader.repository, "asking", ())
 
 
 def loader_of(folders: Folders) -> Any:

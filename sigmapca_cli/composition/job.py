@@ -148,8 +148,11 @@ _TYPING = Typing()
 
 
 def differences(one: Any, other: Any) -> list[tuple[tuple[Any, ...], Any, Any]] | None:
-    """Return (groups, key, value) of what `other` has at other values; None if they do not have the same keys."""
-    if not isinstance(one, dict) or not isinstance(other, dict) or one.keys() != other.keys():
+    """Return (groups, key, value) of what `other` has at other values; None unless they have one list of keys.
+
+    The order of the keys of regularisers is that in which their terms are added up.
+    """
+    if not isinstance(one, dict) or not isinstance(other, dict) or list(one) != list(other):
         return None
     found: list[tuple[tuple[Any, ...], Any, Any]] = []
     for key, value in other.items():
@@ -196,11 +199,13 @@ def _yaml_of(key: str, value: Any) -> str:
     from omegaconf import OmegaConf
 
     known = key, repr(value)  # 1 and 1.0 differ
-    if known not in _LINES:
+    text = _LINES.get(known)
+    if text is None:
         if len(_LINES) >= KEPT:
-            _LINES.clear()
-        _LINES[known] = OmegaConf.to_yaml(OmegaConf.create(without_interpolation({key: value})), resolve=True)
-    return _LINES[known]
+            _LINES.clear()  # other threads may be reading
+        text = OmegaConf.to_yaml(OmegaConf.create(without_interpolation({key: value})), resolve=True)
+        _LINES[known] = text
+    return text
 
 
 def _own_hydra(value: Any) -> Any:

@@ -6,6 +6,7 @@ alone: they take .01 s.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 from collections import OrderedDict
@@ -18,6 +19,8 @@ from sigmapca_cli.composition.overrides import read
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
+Load = Callable[[list[str]], tuple[Any, bool]]
+"""Words: (the configuration, whether the same words and files would make it again)."""
 MOST = 32
 """Configurations that are kept."""
 _KEPT: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], bytes]] = OrderedDict()
@@ -74,10 +77,8 @@ def set_in(config: Any, values: Sequence[Override], given: Sequence[Override]) -
     )
 
 
-def composed(
-    folder: Path, words: Sequence[str], surroundings: tuple[Any, ...], load: Callable[[list[str]], Any]
-) -> Any:
-    """Return what `load` returns for these words; it is asked for their choices where these are not kept.
+def composed(folder: Path, words: Sequence[str], surroundings: tuple[Any, ...], load: Load) -> Any:
+    """Return what `load` makes of these words; it is asked for their choices where these are not kept.
 
     folder: where all files are. surroundings: all else that a configuration depends on. What Hydra refuses, and what
     depends on more than that, `load` makes as a whole.
@@ -90,19 +91,17 @@ def composed(
         groups = {path.name for path in folder.iterdir() if path.is_dir()}
         parts = split(overrides, groups)
         if parts is None or any(_is_hydras_key(override) for override in overrides):
-            return load(list(words))
+            return load(list(words))[0]
         values, others = parts
         config = _of_choices(folder, [str(override.input_line) for override in others], surroundings, load)
         set_in(config, values, overrides)
     except (HydraException, OmegaConfBaseException):
-        return load(list(words))
+        return load(list(words))[0]
     config.hydra.runtime.cwd = os.getcwd()
     return config
 
 
-def _of_choices(
-    folder: Path, words: list[str], surroundings: tuple[Any, ...], load: Callable[[list[str]], Any]
-) -> Any:
+def _of_choices(folder: Path, words: list[str], surroundings: tuple[Any, ...], load: Load) -> Any:
     """Return a copy of the configuration of these choices that its caller may change."""
     from omegaconf import OmegaConf
 
@@ -112,9 +111,9 @@ def _of_choices(
         found = pickle.loads(_KEPT[key][1])
         OmegaConf.clear_cache(found)  # ${now:} of then
         return found
-    made = load(words)
+    made, by_files = load(words)
     places = {source.path for source in made.hydra.runtime.config_sources if source.schema == "file"}
-    if places == {str(folder)} and not made.hydra.job.env_copy:
+    if by_files and places == {str(folder)} and not made.hydra.job.env_copy:
         _KEPT[key] = state, pickle.dumps(made)
         while len(_KEPT) > MOST:
             _KEPT.popitem(last=False)
@@ -122,17 +121,31 @@ def _of_choices(
 
 
 def state_of(folder: Path) -> tuple[Any, ...]:
-    """Return what differs once a file in a folder has been changed, added or removed."""
+    """Return what differs once a file of configurations in a folder has been changed, added or removed.
+
+    A link that leads nowhere, as an editor leaves beside a file that is open, counts as it is.
+    """
     found: list[tuple[Any, ...]] = []
-    waiting = [str(folder)]
+    waiting, seen = [str(folder)], set()
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                else:
-                    facts = entry.stat()
-                    found.append(
-                        (entry.path, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-                    )
+        place = waiting.pop()
+        with contextlib.suppress(OSError):  # what cannot be looked into holds nothing that Hydra could read
+            facts = os.stat(place)
+            if (facts.st_dev, facts.st_ino) in seen:
+                continue  # a link to a folder above
+            seen.add((facts.st_dev, facts.st_ino))
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".yaml"):
+                        found.append(_state_of_file(entry))
+                    elif entry.is_dir():
+                        waiting.append(entry.path)
     return tuple(sorted(found))
+
+
+def _state_of_file(entry: os.DirEntry[str]) -> tuple[Any, ...]:
+    try:
+        facts = entry.stat()
+    except OSError:
+        facts = entry.stat(follow_symlinks=False)
+    return entry.path, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns

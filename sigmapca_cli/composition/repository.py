@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,25 @@ from sigmapca_cli.composition.kept import state_of
 
 _READ: dict[str, tuple[Any, bytes]] = {}
 """Folder and file: (the state of the folder, what was read)."""
+_RESOLVER = re.compile(r"\$\{[^}]*:")
 
 
 class Repository(ConfigRepository):
-    """Hydra's own; `folder` is where all files are that are not Hydra's."""
+    """Hydra's own; `folder` is where all files are that are not Hydra's.
+
+    asking: the files whose list of defaults asks a resolver, as of a variable of the environment, which files to read.
+    """
 
     def __init__(self, path: ConfigSearchPath, folder: Path) -> None:
         super().__init__(path)
         self.folder, self.state = folder, state_of(folder)
+        self.asking: set[str] = set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Repository:
-        """Return one whose sources may be replaced by others: Hydra asks for it at each composition."""
+        """Return one whose sources may be replaced by others: Hydra asks for it at each composition.
+
+        What is found to be `asking` is known to both.
+        """
         return copy.copy(self)
 
     def initialize_sources(self, config_search_path: ConfigSearchPath) -> None:
@@ -35,6 +44,12 @@ class Repository(ConfigRepository):
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """Return what a file, or the schema, says; None if there is none."""
+        found = self._read(config_path)
+        if found is not None and _RESOLVER.search(repr(found.defaults_list)):
+            self.asking.add(config_path)
+        return found
+
+    def _read(self, config_path: str) -> ConfigResult | None:
         if not self.state:
             return super().load_config(config_path)
         key = f"{self.folder}:{config_path}"

@@ -140,8 +140,16 @@ def test_two_columns_of_one_name_go_by_position(caplog):
     np.testing.assert_array_equal(run.transform(table), run.transform(X))
 
 
+@pytest.fixture
+def hears_ctrl_c():
+    """Ctrl-C as in a terminal: a shell's background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.full
-def test_a_stopped_run_goes_on_from_its_copy(tmp_path):
+def test_a_stopped_run_goes_on_from_its_copy(tmp_path, hears_ctrl_c):
     steps = {"k": 3, "steps": 4000, "seed": 1}
     whole = sp.train(X, **steps)
 

@@ -71,6 +71,24 @@ def test_a_file_that_has_changed_is_read_again(tmp_path):
         assert load(["data=planted", "model=gha"], Folders(conf)).data.n == n
 
 
+def test_files_that_are_chosen_by_the_environment_are_chosen_each_time(tmp_path, monkeypatch):
+    conf = tmp_path / "conf"
+    shutil.copytree(conf_folder(), conf)
+    config = conf / "config.yaml"
+    config.write_text(config.read_text().replace("- data: natural", "- data: ${oc.env:WHICH}"))
+    for name in ("planted", "array", "planted"):
+        monkeypatch.setenv("WHICH", name)
+        assert load(["seed=1"], Folders(conf)).data.name == name
+
+
+def test_links_in_a_folder_of_configurations_may_lead_nowhere_and_in_circles(tmp_path):
+    conf = tmp_path / "conf"
+    shutil.copytree(conf_folder(), conf)
+    (conf / "data" / ".#planted.yaml").symlink_to("user@host.1234:1")  # as Emacs locks a file that is open
+    (conf / "model" / "again").symlink_to("..")
+    assert load(["data=planted"], Folders(conf)).data.name == "planted"
+
+
 def test_what_is_refused_is_refused_each_time():
     for words in (["no_such_key=4"], ["+k=3"], ["data=nowhere"], ["k=1,2"]):
         for _ in range(2):

@@ -173,7 +173,6 @@ def test_a_signal_while_a_file_is_read_is_no_damage_of_the_file(tmp_path, name, 
 MADE_OTHERWISE = """
 import os, signal
 from sigmapca_cli.system import errors, messages
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where these tests run in the background
 def show_warnings():
     try:
         os.kill(os.getpid(), signal.SIGINT)

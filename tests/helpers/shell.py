@@ -52,6 +52,7 @@ def run(folder, environment, arguments, out, err, before):
     os.environ.update(environment)
     for number, path in ((0, os.devnull), (1, out), (2, err)):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644), number)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     sys.argv = ["sigmapca", *arguments]
     sys.orig_argv = [sys.executable, "-m", "sigmapca_cli", *arguments]
     try:
