@@ -25,6 +25,8 @@ DEFLATED = {"gzip": 31, "zlib": 15}
 COMPRESSORS = {*DEFLATED, "blosc", "zstd", "lz4"}
 HARMLESS = {"bytes", "transpose", "crc32c", "vlen-utf8", "delta", "shuffle", "fixedscaleoffset", "astype"}
 """Codecs that change numbers, or their order, and lengthen them by a fixed factor at most."""
+MOST_CODECS = 16
+"""Codecs of an array: a library makes an object of each, and compares it with the others."""
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 METADATA_LIMIT = 64 << 20
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -127,6 +129,10 @@ def size_of(kind: Any) -> tuple[int, bool]:
 
 def refuse_codecs(root: Path, name: str, codecs: tuple[str, ...]) -> None:
     """Raise InputError for codecs beyond those known to be harmless, and for two compressors one upon the other."""
+    if len(codecs) > MOST_CODECS:
+        raise InputError(
+            f"{root}: array {name or 'at its root'} has {len(codecs)} codecs: write it again with one"
+        )
     plain = [plain_name(codec) for codec in codecs]
     unknown = [codec for codec in plain if codec not in COMPRESSORS | HARMLESS]
     if unknown or sum(codec in COMPRESSORS for codec in plain) > 1:

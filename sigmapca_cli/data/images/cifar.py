@@ -90,7 +90,7 @@ def parse_python(content: bytes, layout: Layout, where: str) -> Batch:
         raise InputError(f"{where}: data is {shape}, not (N, {PIXELS}) bytes: fetch it again")
     try:
         labels = np.asarray(batch[layout.label_key], dtype=np.int64).reshape(-1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: labels are not whole numbers: fetch it again") from None
     _check_labels(labels, len(data), layout.classes, where)
     return planes_to_images(data), labels

@@ -54,7 +54,7 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
         # Pillow refuses pictures above twice its limit, and prints a warning above the limit.
         Image.MAX_IMAGE_PIXELS = before if most is None else max(most // 2, 1)
         with warnings.catch_warnings(), contextlib.ExitStack() as stack:
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            warnings.simplefilter("ignore")  # of tags that it skips
             try:
                 # Opened by name, Pillow maps uncompressed TIFFs into memory, with the wrong width if they are rotated.
                 image = stack.enter_context(Image.open(stack.enter_context(path.open("rb"))))

@@ -46,7 +46,7 @@ def _numpy(path: Path) -> Iterator[None]:
 
 def read_npy(path: Path, cfg: DataConfig) -> Table:
     """Return a memory map of the file: nothing is read yet."""
-    with _numpy(path):
+    with _numpy(path), np.errstate(over="ignore"):  # of a shape that is a lie
         return Table(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
@@ -73,7 +73,7 @@ def read_npz(path: Path, cfg: DataConfig) -> Table:
 
 def _header(archive: Any, name: str) -> tuple[tuple[int, ...], str]:
     """Return (shape, kind of type) of an array in an archive, without reading its values."""
-    with archive.zip.open(name if name in archive.zip.namelist() else f"{name}.npy") as file:
+    with archive.zip.open(name if name in archive.zip.NameToInfo else f"{name}.npy") as file:
         version = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, _, dtype = read(file)

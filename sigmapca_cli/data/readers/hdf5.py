@@ -71,19 +71,29 @@ def _table(file: Any, path: Path, cfg: DataConfig) -> Table:
         return Table(matrix, names, labels=labels)
     if wanted is None and annotated and isinstance(file.get("X"), h5py.Dataset):
         wanted = "X"
-    found = _chosen(file, path, _data_sets(file), wanted, cfg)
+    if not (names := _data_sets(file)) and (sparse := _sparse_of_matlab(file)):
+        raise InputError(
+            f"{path}: {sparse[0]} is a sparse matrix of MATLAB 7.3: save full({sparse[0]}), or with -v7"
+        )
+    found = _chosen(file, path, names, wanted, cfg)
     if isinstance(found, str):
         return _array(file, path, found, cfg, annotated)
     return _columns(file, path, *found)
 
 
 def _data_sets(file: Any) -> list[str]:
-    """Return the names of all data sets but the parts of MATLAB's cells."""
+    """Return the names of all data sets but the parts of MATLAB's cells and sparse matrices."""
     import h5py
 
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    return [name for name in names if not name.startswith(REFERENCES)]
+    parts = (REFERENCES, *(f"{name}/" for name in _sparse_of_matlab(file)))
+    return [name for name in names if not name.startswith(parts)]
+
+
+def _sparse_of_matlab(file: Any) -> list[str]:
+    """Return the names of the sparse matrices of MATLAB 7.3: a group of three vectors, which are no columns."""
+    return [name for name in file if (item := file.get(name)) is not None and "MATLAB_sparse" in item.attrs]
 
 
 def _chosen(
