@@ -83,7 +83,7 @@ def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
                 try:
                     if found.status == UNREADABLE:
                         raise InputError(found.error)
-                    runs.append(glance(found))
+                    runs.append(with_configuration(glance(found)))
                 except InputError as problem:
                     leave_out(problem, left_out)
         else:
@@ -92,6 +92,12 @@ def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
     if not unique:
         raise InputError(f"no run to read in {', '.join(names)}" + (f": {left_out[0]}" if left_out else ""))
     return unique, left_out
+
+
+def with_configuration(run: StoredRun) -> StoredRun:
+    """Return the run. Raise InputError if what its file holds as configuration cannot be read."""
+    _ = run.config  # it is read when it is first asked for
+    return run
 
 
 def leave_out(problem: InputError, left_out: list[str]) -> None:
@@ -106,7 +112,7 @@ def with_drawn_whole(runs: list[StoredRun], left_out: list[str]) -> list[StoredR
         for i in evenly_spaced(len(runs), MOST_DRAWN):
             run = runs[i]
             try:
-                runs[i] = run if is_whole(run) else StoredRun.open(run.folder)
+                runs[i] = run if is_whole(run) else with_configuration(StoredRun.open(run.folder))
             except InputError as problem:
                 leave_out(problem, left_out)
                 runs = [*runs[:i], *runs[i + 1 :]]

@@ -68,6 +68,18 @@ def test_jobs_are_ordered_by_number(tmp_path, write_run):
     assert [run.name for run in in_order([StoredRun.open(folder) for folder in folders])] == ["1", "2", "10"]
 
 
+def test_a_run_whose_configuration_is_not_yaml_is_left_out(tmp_path, write_run):
+    import h5py
+
+    write_run(tmp_path / "one", 1.0, 0)
+    other = write_run(tmp_path / "other", 2.0, 0)
+    with h5py.File(other / "run.h5", "r+") as file:
+        del file["config"]
+        file["config"] = "model: ["
+    runs, left_out = open_all([str(tmp_path)])
+    assert [run.name for run in runs] == ["one"] and len(left_out) == 1
+
+
 def test_a_damaged_run_is_named_and_ends_nothing(tmp_path, write_run):
     write_run(tmp_path / "0", 1, 0)
     broken = write_run(tmp_path / "1", 2, 0) / "run.h5"
