@@ -218,7 +218,7 @@ def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
 
     The least description length (MDL), where it is below half the rank and at a gap; else a share of the variance, at
     the next gap; never all components, or nearly all, where there is a gap before, because chance would choose among
-    directions of noise: then those above parallel analysis, or up to the largest gap.
+    directions of noise: then up to the largest gap, or, if it comes last, those above parallel analysis.
     """
     values = np.asarray(found["eigenvalues"])
     logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
@@ -230,11 +230,14 @@ def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
     k = at_a_gap(values, found["95 %"], n)
     if k < rank and (rank < LEAST_RANK or k < NEARLY_ALL * rank or gaps[k - 1] > 2 * chance):
         return k, "95 % of the variance, at the next gap of the eigenvalues"
-    above = int(found.get("parallel", 0))
+    above, largest = int(found.get("parallel", 0)), int(gaps.argmax()) + 1
+    is_large = rank >= LEAST_RANK and gaps.max() > 2 * chance
+    if is_large and largest < NEARLY_ALL * rank:
+        return largest, "the largest gap of the eigenvalues"
     if rank >= LEAST_RANK and 1 < above < rank / 2 and gaps[above - 1] > chance:
         return above, "those above chance (parallel analysis), at a gap of the eigenvalues"
-    if rank >= LEAST_RANK and gaps.max() > 2 * chance:
-        return int(gaps.argmax()) + 1, "the largest gap of the eigenvalues"
+    if is_large:
+        return largest, "the largest gap of the eigenvalues, the last ones being tiny"
     return k, "all directions: no gap of the eigenvalues is larger than by chance"
 
 

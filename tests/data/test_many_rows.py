@@ -105,7 +105,7 @@ def test_outliers_are_looked_for_where_that_takes_a_second(X, monkeypatch):
     X[1234] = 1e4
     source, data = on_disk(X)
     assert "row 1234" in warnings_about(source)[0]
-    assert data.read == 2 * N + 64
+    assert data.read == 3 * N + 64  # the third pass compares the rows of a small table with each other
 
 
 def test_what_is_kept_measures_what_all_rows_measure(X, large):

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from sigmapca_cli.data.on_disk import row_sample
+
 LEAST_SHARE = 0.05
 """Share of copies among the rows that is worth a warning."""
 FEWEST = 8
@@ -11,7 +13,7 @@ FEWEST = 8
 LOOKED_AT, NEARLY = 16, 0.9
 """So many columns are looked at; one of them has to tell this share of the different rows apart."""
 MOST_ENTRIES = 1 << 23
-"""Entries of a table up to which its rows are compared."""
+"""Entries of a table up to which its rows are compared; no more rows than one pass keeps."""
 
 
 def copies_in_words(source: Any) -> str | None:
@@ -20,7 +22,9 @@ def copies_in_words(source: Any) -> str | None:
     Answers and counts repeat without being copied. So a column has to have nearly as many different numbers as there
     are different rows.
     """
-    if source.name != "array" or not source.has_rows or source.p < 2 or source.n * source.p > MOST_ENTRIES:
+    if source.name != "array" or not source.has_rows or source.p < 2:
+        return None
+    if source.n > row_sample.MOST_ROWS or source.n * source.p > MOST_ENTRIES:
         return None
     x = np.ascontiguousarray(source.take(np.arange(source.n), raw=True))
     most = 0
