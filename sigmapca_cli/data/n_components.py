@@ -177,14 +177,10 @@ def _evidence(values: Array, k: int, n: int, tails: Tails) -> float:
     m = p * k - k * (k + 1) / 2
     logs, zeros, within = tails
     steps = 1 / noise - 1 / values[:k]
-    equal = np.where(
-        steps > 0, zeros[:k, k], p - k
-    )  # equal eigenvalues would make the approximation infinite
-    to_noise = np.where(
-        steps > 0, logs[:k, k] + (p - k - equal) * np.log(np.where(steps > 0, steps, 1.0)), 0.0
-    )
-    pairs = p * k - k * (k + 1) / 2
-    curvature = within[k] + float((to_noise + equal * LEAST_LOG).sum()) + pairs * log(n)
+    above = steps > 0
+    equal = np.where(above, zeros[:k, k], p - k)  # these would make the approximation infinite
+    to_noise = np.where(above, logs[:k, k] + (p - k - equal) * np.log(np.where(above, steps, 1.0)), 0.0)
+    curvature = within[k] + float((to_noise + equal * LEAST_LOG).sum()) + m * log(n)
     return fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 

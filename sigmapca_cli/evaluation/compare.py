@@ -95,9 +95,8 @@ def compare(runs: Sequence[Any]) -> Comparison:
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the settings, by dotted name, that differ between the configurations; "–" for a missing setting."""
     each = {key: {repr(config.get(key, ...)) for config in configs} for key in set().union(*configs)}
-    kept = {
-        key for key, values in each.items() if len(values) > 1
-    }  # a look at whole groups: there may be many runs
+    # Whole groups are looked at first: there may be many runs.
+    kept = {key for key, values in each.items() if len(values) > 1}
     flat = [
         flattened(without_gone({key: value for key, value in config.items() if key in kept}))
         for config in configs

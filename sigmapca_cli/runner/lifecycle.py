@@ -28,6 +28,7 @@ from sigmapca_cli.runner.progress import say
 from sigmapca_cli.runner.solved import Facts
 from sigmapca_cli.settings.gone_keys import replaced
 from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.storage.claim import claim_folder, create_run_folder
 from sigmapca_cli.storage.find import shortened
 from sigmapca_cli.storage.format import STATUSES
 from sigmapca_cli.storage.identity import find_by_hash
@@ -35,7 +36,7 @@ from sigmapca_cli.storage.lock import FolderLock
 from sigmapca_cli.storage.provenance import torch_version
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.sidecars import forget_failure, save_hydra
-from sigmapca_cli.storage.write import RunWriter, claim_folder, create_run_folder
+from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.system.errors import InputError, RunFailed
 
 log = logging.getLogger("sigmapca")

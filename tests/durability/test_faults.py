@@ -21,7 +21,7 @@ from small_disks import fill
 
 from sigmapca_cli.composition.job import Job, job_of
 from sigmapca_cli.runner.run import run
-from sigmapca_cli.storage import write
+from sigmapca_cli.storage import claim, write
 from sigmapca_cli.storage.checkpoint import load
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import RunFailed, SigmapcaError
@@ -222,7 +222,7 @@ def test_a_clock_that_goes_backwards_hides_and_overwrites_nothing(tmp_path, monk
             def now(cls, tz=None):
                 return moment
 
-        monkeypatch.setattr(write, "datetime", Clock)
+        monkeypatch.setattr(claim, "datetime", Clock)
         return run(job_of(composed(f"outputs='{tmp_path}'", *SMALL, "steps=20")))
 
     now = datetime(2030, 1, 1, 12)

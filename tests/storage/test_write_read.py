@@ -15,17 +15,13 @@ import pytest
 import xarray
 
 from sigmapca_cli.storage import format as fmt
+from sigmapca_cli.storage.claim import claim_folder, create_run_folder
 from sigmapca_cli.storage.files import NOTE
+from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.storage.lock import FolderLock, InUse
 from sigmapca_cli.storage.provenance import git_commit
 from sigmapca_cli.storage.read import StoredRun
-from sigmapca_cli.storage.write import (
-    RunWriter,
-    claim_folder,
-    create_run_folder,
-    outputs_root,
-    write_evaluation,
-)
+from sigmapca_cli.storage.write import RunWriter, write_evaluation
 from sigmapca_cli.system.errors import InputError, RunFailed, Stopped
 
 P, K = 12, 3
@@ -364,7 +360,7 @@ def test_permission_denied_is_said_in_one_line(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
     make = (
-        "import os; from sigmapca_cli.storage.write import create_run_folder as create\n"
+        "import os; from sigmapca_cli.storage.claim import create_run_folder as create\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
         f"create({str(closed)!r}, 'nlpca', '0' * 8)"
     )
@@ -387,7 +383,7 @@ def test_folders_are_never_shared_nor_reused(tmp_path: Path) -> None:
 
 
 def test_a_claim_left_by_a_dead_process_holds_nobody_up(tmp_path: Path) -> None:
-    claim = f"from sigmapca_cli.storage.write import claim_folder; claim_folder({str(tmp_path / 'mine')!r})"
+    claim = f"from sigmapca_cli.storage.claim import claim_folder; claim_folder({str(tmp_path / 'mine')!r})"
     subprocess.run([sys.executable, "-c", claim], check=True)
     assert claim_folder(tmp_path / "mine") == tmp_path / "mine"
 

@@ -70,10 +70,8 @@ def treated(
             source = lenient(DataConfig(path=path, **options))[0]
             task = better.get("task")
             better = summary(source)
-            if (
-                found.keys() == {"clip"} and task is not None
-            ):  # numbers that were drawn in are no counts any more
-                better["task"] = task
+            if found.keys() == {"clip"} and task is not None:
+                better["task"] = task  # counts that were drawn in are no whole numbers any more
     if better is not facts and "components" in better:
         facts["components_then"] = better["components"]
         facts |= {name: better[name] for name in ("KMO", "Bartlett") if name in better}

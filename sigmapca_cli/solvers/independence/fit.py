@@ -20,10 +20,10 @@ from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import NEAR, STARTS, Independence, rows_for, solve
 from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of, spectra_of_source
-from sigmapca_cli.solvers.rows.parallel import std_of
+from sigmapca_cli.solvers.rows.parallel import spaced, std_of
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
 from sigmapca_cli.solvers.rows.projection import LARGEST_ROWS, Facts, project
-from sigmapca_cli.system.row_shards import agreed, own
+from sigmapca_cli.system.row_shards import agreed, own, place
 
 Array = np.ndarray
 
@@ -199,8 +199,9 @@ def start_of_patches(Y: Array, threads: int | None) -> Array:
     k, leading = Y.shape[1], min(Y.shape[1], LARGEST)
     R = np.eye(k)
     count = min(rows_for(k, NEAR), int(START_WORK / leading**4))
-    rows = Rows.of(Y[:, :leading]).subset_or_all(count).held
-    R[:leading, :leading] = maximise(rows, threads=threads).R
+    here = place(Y)
+    rows = spaced(Y, count, here) if 2 * count < here[1] else Y
+    R[:leading, :leading] = maximise(np.ascontiguousarray(rows[:, :leading]), threads=threads).R
     return R
 
 

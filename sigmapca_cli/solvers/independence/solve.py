@@ -148,18 +148,18 @@ def solve(
     with on_threads(threads):
         rows = Rows.of(Y, weights)
         R = checked_start(start, rows.k)
-        counts = [rows_for(rows.k, bounds) for bounds in (STARTING, SUPPORTING, NEAR)]
-        few, some, many = (rows.subset_or_all(count) for count in counts)
-        support = rows.subset_or_all(max(counts[1], min(counts[2], rows.n // SHARE)))
+        few, some, many = (rows_for(rows.k, bounds) for bounds in (STARTING, SUPPORTING, NEAR))
+        begun, helping = rows.subset_or_all(few if starts else many), rows.subset_or_all(some)
         history: list[Step] = []
         minima, nearest, largest = 1, 1.0, LARGEST_ANGLE if starts else FOLLOWING
         if starts:
-            R, minima, nearest = _from_starts(Contrast(few, tau, spectra), R, starts, max_iter, history)
-        stage = some if starts else many
-        if few is not stage is not rows:
+            R, minima, nearest = _from_starts(Contrast(begun, tau, spectra), R, starts, max_iter, history)
+        stage = helping if starts else begun
+        if stage is not rows:
             contrast = Contrast(stage, tau, spectra)
-            R = descend(contrast, some, R, ROUGH, max_iter, history, largest=largest, check=False).point.R
-        contrast = Contrast(rows, tau, spectra)
+            R = descend(contrast, helping, R, ROUGH, max_iter, history, largest=largest, check=False).point.R
+        contrast, share = Contrast(rows, tau, spectra), min(many, rows.n // SHARE)
+        support = rows.subset_or_all(share) if share > some else helping
         end = descend(contrast, support, agreed(R), tol, max_iter, history, largest=largest, check=True)
         return _result(rows, end, history, starts, minima, nearest)
 
