@@ -241,6 +241,9 @@ def test_faults_name_the_file(tmp_path):
     (tmp_path / "a.png").write_bytes(b"not an image")
     with pytest.raises(InputError, match=r"a\.png has the name of an image"):
         images(tmp_path)
+    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
+    with pytest.raises(InputError, match=r"sigmapca data .*a\.csv"):
+        images(tmp_path / "a.csv")
 
 
 def test_many_small_pictures_are_summed_up_together(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sigmapca_cli.data.cache.prepared import is_prepared
 from sigmapca_cli.data.images.cifar import LAYOUTS
-from sigmapca_cli.data.images.folder import SUFFIXES
+from sigmapca_cli.data.images.pictures import SUFFIXES
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.matrix.concatenated import files_of, parts_of
 from sigmapca_cli.system.errors import InputError

@@ -20,7 +20,7 @@ from sigmapca_cli.data.images.patches import (
     strip_of,
     to_grey,
 )
-from sigmapca_cli.data.images.pictures import BYTES, WIDE, WORDS, common_bits, decoded, pictures_of
+from sigmapca_cli.data.images.pictures import BYTES, SUFFIXES, WIDE, WORDS, common_bits, decoded, pictures_of
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.moments.accumulate import Moments, merge
 from sigmapca_cli.data.moments.of_patches import moments_of_each, patch_moments
@@ -30,8 +30,6 @@ from sigmapca_cli.data.source import Index, Source, as_index
 from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples
 from sigmapca_cli.system.errors import InputError
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
-# If the decoded pixels have more bytes than this, they go to a memory-mapped temporary file.
 MANY = 256
 """Pictures of one size that are summed up together: each alone takes longer than its pixels."""
 STACK = 1 << 20

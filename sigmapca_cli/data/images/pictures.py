@@ -44,6 +44,10 @@ class Picture:
         return f"{self.path}, page {self.page + 1}," if self.page else str(self.path)
 
 
+SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
+"""Ends of the names of images."""
+
+
 @contextmanager
 def opened(path: Path, most: int | None) -> Iterator[Any]:
     """Open the file by Pillow, without decoding; `most`: largest number of pixels, by default Pillow's limit."""
@@ -65,6 +69,10 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
                     raise InputError(
                         f"{path} is a TIFF of several bands or of a type that no picture has: data=array "
                         "data.rows=[0,1] reads each pixel as a row of bands"
+                    ) from None
+                if path.suffix.lower() not in SUFFIXES:
+                    raise InputError(
+                        f"{path} is no image: `sigmapca data {path}` says what reads it"
                     ) from None
                 raise InputError(
                     f"{path} has the name of an image, but its content is of no image format: remove or replace it"
