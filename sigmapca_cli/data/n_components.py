@@ -104,20 +104,23 @@ def at_a_gap(values: Array, k: int, n: int) -> int:
 
 
 def by_mdl(values: Array, n: int) -> int:
-    """Return the k ≥ 1 of minimum description length, for k components and white noise, real Gaussian data.
+    """Return the k ≥ 1 of minimum description length, for k components and white noise, real Gaussian data."""
+    return max(1, least_description(values, n)) if len(values) > 1 else len(values)
+
+
+def least_description(values: Array, n: int) -> int:
+    """Return the k ≥ 0 of minimum description length.
 
     MDL(k) = −(n/2)(p − k) log(G/A) + (1/4) k (2p − k + 1) log n, with G and A the geometric and arithmetic mean of the
     p − k smallest eigenvalues. Source: Wax and Kailath (1985), the free parameters counted for real data.
     """
     p = len(values)
-    if p < 2:
-        return p
     k = np.arange(p)
     left = p - k
     logs = np.cumsum(np.log(values)[::-1])[::-1] / left
     means = np.cumsum(values[::-1])[::-1] / left
     length = -n / 2 * left * (logs - np.log(means)) + k * (2 * p - k + 1) / 4 * log(n)
-    return max(1, int(length.argmin()))
+    return int(length.argmin())
 
 
 def by_mle(values: Array, n: int) -> int:
@@ -203,10 +206,23 @@ def chance_eigenvalues(x: Array, repeats: int = 5) -> Array | None:
 
 
 def above_chance(values: Array, chance: Array) -> int:
-    """Return the number of leading eigenvalues above those by chance, at least 1."""
+    """Return the number of leading eigenvalues above those by chance."""
     few = min(len(values), len(chance))
     above = values[:few] > chance[:few]
-    return max(1, few if above.all() else int(above.argmin()))
+    return few if above.all() else int(above.argmin())
+
+
+def none_stands_out(found: dict[str, Any], rank: int, n: int) -> bool:
+    """Return whether the eigenvalues are those of columns of one variance without any relation, for n rows.
+
+    Then no gap is larger than by chance, and the least description length is that of no component. Parallel analysis
+    keeps one or two of such a table as often as not, because it compares with the mean of what chance gives.
+    """
+    values = np.asarray(found["eigenvalues"])[:rank]
+    if rank < 2:
+        return False
+    logs = np.log(np.maximum(values, np.finfo(float).tiny))
+    return bool((logs[:-1] - logs[1:]).max() <= 4 / np.sqrt(n)) and least_description(values, n) == 0
 
 
 def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:

@@ -51,6 +51,10 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     W = np.asarray(run.encoder if run.rotation is not None else run.filters, dtype=np.float64)
     Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
     cut = cut_by(source, Y) if run.rotation is None else None
+    if (
+        run.rotation is not None
+    ):  # white on the rows of the training; their variances on others say nothing of axes
+        Y = Y / np.maximum(Y.std(0), np.finfo(float).tiny)
     numbers = np.concatenate(gathered(index))
     order = row_order(source, Y, numbers)
     with shared(None):  # every rank has all of these rows

@@ -51,6 +51,10 @@ MOST_COUPLED = 64
 """Largest k for which the angles take the coupling of pairs into account (a k²/2 × k²/2 system)."""
 
 
+WHITE = 1e-6
+"""Relative difference of standard deviations up to which components were made white."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What holds each pair of k components; matrices are symmetric (k, k) with nan on their diagonal.
@@ -95,6 +99,8 @@ class Certificate:
         Pairs of such an answer that depend on each other, the most dependent first; numbered from 0.
     together : bool
         Whether the components of such an answer depend on each other, all pairs together, and no pair stands out.
+    spectra : bool
+        Whether the spectra of rows in time take the place of variances.
     a : ndarray of shape (k,), or None
         Scale of the nonlinearity of each component.
     gaussian : ndarray of bool, of shape (k,), or None
@@ -124,10 +130,16 @@ class Certificate:
     tau: float | None = None
     dependent: tuple[tuple[int, int], ...] = ()
     together: bool = False
+    spectra: bool = False
     a: Array | None = None
     gaussian: NDArray[Any] | None = None
     mixed: NDArray[Any] | None = None
     cut: NDArray[Any] | None = None
+
+    @property
+    def white(self) -> bool:
+        """Return whether all components have one variance by construction, which is then no reason for anything."""
+        return len(self.sigma) > 1 and bool(np.ptp(self.sigma) <= WHITE * self.sigma.max())
 
     @property
     def identified(self) -> NDArray[np.bool_]:

@@ -81,5 +81,6 @@ def certify_independence(
         level=level,
         tau=tau,
         dependent=tuple(dependent),
+        spectra=spectra is not None,
         together=test is not None and not dependent and test.is_spread,
     )

@@ -29,11 +29,15 @@ def explain(certificate: Certificate) -> list[str]:
     """
     identified = certificate.identified
     k = len(identified)
-    cosine = certificate.expected_cosine
-    lines = [f"{int(identified.sum())} of {k} components have identified axes"]
+    counted = f"{int(identified.sum())} of {k} components have identified axes"
     if identified.any():
-        lines[0] += f" (expected |cos| with their large-sample limit at least {cosine[identified].min():.4f})"
-    lines[0] += pairs_said(certificate.verdict != IDENTIFIED)
+        limit = limit_said(certificate.tau is not None, depends_on_others(certificate))
+        counted += (
+            f" (expected |cos| with {limit} at least {certificate.expected_cosine[identified].min():.4f})"
+        )
+    # What takes the meaning of sources from all that follows comes first.
+    lines = dependence_said(certificate)
+    lines.append(counted + pairs_said(certificate.verdict != IDENTIFIED))
     for group in groups(certificate.verdict):
         inside = certificate.verdict[np.ix_(group, group)][np.triu_indices(len(group), 1)]
         if len(group) == 2:
@@ -45,14 +49,14 @@ def explain(certificate: Certificate) -> list[str]:
         lines[-1] += f"; {reportable(len(group))}"
     if certificate.cut is not None and certificate.cut.any():
         lines.append(_cut(certificate))
-    if certificate.dependent:
-        lines.append(_dependent(certificate))
-    if certificate.together:
-        lines.append(
-            "the components depend on each other, all pairs together, and no pair stands out: their axes are those of "
-            "a stationary point, not of independent sources"
-        )
     return lines
+
+
+def limit_said(by_independence: bool, dependent: bool) -> str:
+    """Return what axes are expected to be near to: what many rows would give, which need not be sources."""
+    if not by_independence:
+        return "their large-sample limit"
+    return "the axes of the minimum on many rows" + (", which are no sources," if dependent else "")
 
 
 def pairs_said(free: NDArray[Any]) -> str:
@@ -94,16 +98,24 @@ def _cut(certificate: Certificate) -> str:
     )
 
 
-def _dependent(certificate: Certificate) -> str:
-    """Return a sentence on the pairs of components that are not independent."""
+def depends_on_others(certificate: Certificate) -> bool:
+    """Return whether some components of an answer of solver=independence depend on each other."""
+    return bool(certificate.dependent) or certificate.together
+
+
+def dependence_said(certificate: Certificate) -> list[str]:
+    """Return a sentence on components that are not independent; [] where these rows do not show that."""
     pairs = certificate.dependent
     some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:PAIRS_SAID])
-    if len(pairs) == 1:
-        those = f"components {some} depend on each other: their axes are"
+    if certificate.together:
+        those = "the components depend on each other, all pairs together, and no pair stands out"
+    elif len(pairs) == 1:
+        those = f"components {some} depend on each other"
+    elif pairs:
+        those = f"{len(pairs)} pairs of components depend on each other ({some}{', …' * (len(pairs) > PAIRS_SAID)})"
     else:
-        more = ", …" if len(pairs) > PAIRS_SAID else ""
-        those = f"{len(pairs)} pairs of components depend on each other ({some}{more}): their axes are"
-    return f"{those} those of a stationary point, not of independent sources"
+        return []
+    return [f"{those}: their axes are those of a minimum, not of independent sources"]
 
 
 def groups(verdict: NDArray[Any]) -> list[list[int]]:
@@ -149,7 +161,7 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
     pairs = _arbitrary(certificate, group)
     if all(certificate.score[p] > certificate.threshold and np.isinf(certificate.angle[p]) for p in pairs):
         return (
-            "are told apart by their variances or shapes, but the angle between them has a standard error above "
+            f"are told apart by their {_told_by(certificate)}, but the angle between them has a standard error above "
             f"{UNSURE:g} rad: these rows do not fix their axes"
         )
     gaussian, shapes = _shapes(certificate, group)
@@ -161,6 +173,12 @@ def _reason(certificate: Certificate, group: list[int]) -> str:
     )
 
 
+def _told_by(certificate: Certificate) -> str:
+    """Return what may tell two components apart."""
+    by = ["variances"] * (not certificate.white) + ["spectra"] * certificate.spectra + ["shapes"]
+    return by[0] if len(by) == 1 else f"{', '.join(by[:-1])} or {by[-1]}"
+
+
 def _arbitrary(certificate: Certificate, group: list[int]) -> list[tuple[int, int]]:
     """Return the arbitrary pairs of a group."""
     return [(i, j) for i in group for j in group if i < j and certificate.verdict[i, j] == ARBITRARY]
@@ -170,6 +188,9 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     """Return whether the variances of a group are equal within their error, and words for it."""
     from scipy.special import ndtri
 
+    alike = ", have spectra that these rows do not tell apart" * certificate.spectra
+    if certificate.white:
+        return True, f"are white (their variances say nothing){alike}"
     sigma = certificate.sigma[group]
     free = [
         certificate.variance_score[i, j]
@@ -183,11 +204,11 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     if sigma.max() > WIDE * sigma.min():  # a chain of similar neighbours whose ends are not similar
         return (
             False,
-            f"have variances that differ, but between neighbours not clearly on these rows ({spread})",
+            f"have variances that differ, but between neighbours not clearly on these rows ({spread}){alike}",
         )
     equal = bool(max(free) <= -ndtri(certificate.level / 2))
     words = "equal variance" if equal else "variances that differ, but not clearly on these rows"
-    return equal, f"have {words} ({spread})"
+    return equal, f"have {words} ({spread}){alike}"
 
 
 def _shapes(certificate: Certificate, group: list[int]) -> tuple[bool, str]:

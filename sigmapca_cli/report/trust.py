@@ -82,11 +82,18 @@ def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
     codes = np.array(matrix)
     np.fill_diagonal(codes, StoredVerdict.IDENTIFIED)
     good = (codes == StoredVerdict.IDENTIFIED).all(axis=1)
+    dependent = False
     if WORDS in evaluation:
+        dependent = len(evaluation.get("dependent_pairs", ())) > 0 or bool(
+            evaluation.get("dependence_spread", False)
+        )
         lines = [line for line in str(evaluation[WORDS]).splitlines() if line.strip()]
     else:
         lines = _sentences(codes, good, evaluation.get("identifiability/expected_cosine"))
-    return [Verdict(line, bool(good.all()) if i == 0 else False, "axes") for i, line in enumerate(lines)]
+    # What the axes of dependent components are is said first, and their count is then no good news.
+    count: bool | None = None if dependent and good.all() else bool(good.all())
+    marks = [False] * dependent + [count] + [False] * len(lines)
+    return [Verdict(line, mark, "axes") for line, mark in zip(lines, marks, strict=False)]
 
 
 def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:

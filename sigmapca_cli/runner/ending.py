@@ -45,10 +45,37 @@ def order_words(facts: dict[str, Any]) -> str:
     )
 
 
-def independence_words(cfg: Config, facts: dict[str, Any]) -> str:
-    """Return a sentence on whether the components of solver=independence are independent; "" of another way."""
-    if "dependent_pairs" not in facts:
-        return ""
+def verdict_words(cfg: Config, facts: dict[str, Any]) -> list[str]:
+    """Return sentences on the components of a run, first what takes the meaning from the others.
+
+    First those that depend on each other, then those that these rows do not tell from their rotations; that components
+    are independent is a finding only where a rotation of them would not be.
+    """
+    # How many pairs are free is for the certificate to say, which counts each by one rule.
+    free = loose_pairs(cfg, facts) if facts["converged"] else np.zeros((0, 2), np.int64)
+    none_held = len(np.unique(free)) == int(cfg.k)
+    tested = "dependent_pairs" in facts
+    found = [dependence_words(cfg, facts)] if tested else []
+    if none_held:
+        no_finding = (
+            "Gaussian rows are independent in every rotation, so that these are too is no finding"
+            if tested and not found[0]
+            else "no axis may be reported"
+        )
+        found.append(
+            f"no component is told from its rotations with others; {no_finding}: sigmapca evaluate last --certificate"
+        )
+    elif len(free):
+        found.append("these rows do not fix every pair of components: sigmapca evaluate last --certificate")
+    if tested and not found[0] and not none_held:
+        found.append(
+            f"tau {facts['tau']:g}: the components are independent as far as {facts['tested_rows']:,} rows tell"
+        )
+    return [words for words in found if words]
+
+
+def dependence_words(cfg: Config, facts: dict[str, Any]) -> str:
+    """Return a sentence on components of solver=independence that depend on each other; "" if these rows show none."""
     pairs, tau = np.asarray(facts["dependent_pairs"]), f"tau {facts['tau']:g}"
     if not len(pairs) and facts.get("dependence_spread", False):
         return (
@@ -56,7 +83,7 @@ def independence_words(cfg: Config, facts: dict[str, Any]) -> str:
             "independent sources"
         )
     if not len(pairs):
-        return f"{tau}: the components are independent as far as {facts['tested_rows']:,} rows tell"
+        return ""
     some = ", ".join(f"{i + 1} and {j + 1}" for i, j in pairs[:3])
     those = "1 pair of components depends" if len(pairs) == 1 else f"{len(pairs)} pairs of components depend"
     # Sources whose patterns are not orthogonal leave the components of orthogonal filters dependent.
@@ -64,11 +91,11 @@ def independence_words(cfg: Config, facts: dict[str, Any]) -> str:
     return f"{tau}: {those} on each other ({some}{', …' * (len(pairs) > 3)}), so they are no independent sources{freed}"
 
 
-def loose_pairs(cfg: Config, facts: dict[str, Any]) -> bool:
-    """Return whether these rows leave a pair of components free; False for a method that finds a subspace only."""
+def loose_pairs(cfg: Config, facts: dict[str, Any]) -> np.ndarray:
+    """Return the pairs (m, 2) of components that these rows leave free; none of a method that finds a subspace only."""
     row = CATALOGUE.get(cfg.model.name)
-    pairs = np.asarray(facts.get("unheld_pairs", np.zeros((0, 2))))
-    return not (row is not None and row.identifies == SUBSPACE) and bool((pairs >= 0).all(axis=1).any())
+    pairs = np.asarray(facts.get("unheld_pairs", ()), dtype=np.int64).reshape(-1, 2)
+    return pairs[:0] if row is not None and row.identifies == SUBSPACE else pairs[(pairs >= 0).all(axis=1)]
 
 
 def unconverged(job: Job, cfg: Config, source: Source, facts: dict[str, Any]) -> str:

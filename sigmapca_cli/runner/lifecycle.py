@@ -19,7 +19,7 @@ from sigmapca_cli.evaluation.evaluate import evaluate_solution
 from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.methods.solution import Solution
 from sigmapca_cli.runner import checkpoints
-from sigmapca_cli.runner.ending import independence_words, loose_pairs, order_words, summary, unconverged
+from sigmapca_cli.runner.ending import order_words, summary, unconverged, verdict_words
 from sigmapca_cli.runner.following import followed
 from sigmapca_cli.runner.footprint import heavy_steps
 from sigmapca_cli.runner.open_run import OpenRun, active_run, train_log
@@ -205,11 +205,8 @@ def finish_run(
     )
     checkpoints.remove(writer.folder)
     say(summary(writer.folder, evaluation))
-    for words in filter(None, (order_words(facts), independence_words(cfg, facts))):
+    for words in filter(None, (order_words(facts), *verdict_words(cfg, facts))):
         say(f"  {words}")
-    if facts["converged"] and loose_pairs(cfg, facts):
-        # How many is for the certificate to say, which counts every pair by one rule.
-        say("  these rows do not fix every pair of components: sigmapca evaluate last --certificate")
     if not facts["converged"]:
         message = unconverged(opened.plan.job, opened.plan.cfg, source, facts)
         if cfg.strict:

@@ -92,13 +92,13 @@ def test_arrays_of_pixels_are_pictures_and_no_counts(tmp_path, colours):
     assert found is not None and facts["task"] == "patches" and found.cfg.rows == [0]
     noise = RNG.standard_normal(pixels.shape)
     np.save(tmp_path / "b.npy", noise)
-    assert describe(tmp_path / "b.npy")[0]["task"] == "table"
+    assert describe(tmp_path / "b.npy")[0]["task"] == "alike"
 
 
-def test_rows_without_any_structure_are_a_table_and_keep_their_rows(tmp_path):
+def test_rows_without_any_structure_keep_their_rows(tmp_path):
     np.save(tmp_path / "a.npy", RNG.standard_normal((40, 900)))  # few rows, many columns: no curves
     facts, _ = describe(tmp_path / "a.npy")
-    assert facts["task"] == "table" and "transpose" not in facts["command"]
+    assert facts["task"] == "alike" and "transpose" not in facts["command"]
 
 
 def genes():
@@ -197,3 +197,14 @@ def test_kmo_and_bartlett_are_those_of_factor_analyzer():
     assert kmo(R) == pytest.approx(peer.calculate_kmo(x)[1])
     statistic, _, p = bartlett(R, 200)
     np.testing.assert_allclose((statistic, p), peer.calculate_bartlett_sphericity(x), rtol=1e-2)
+
+
+def test_of_noise_the_page_says_that_no_direction_stands_out(tmp_path):
+    rng = np.random.default_rng(0)
+    noise, place = rng.standard_normal((400, 8)), tmp_path / "rows.npy"
+    np.save(place, noise)
+    facts, _ = describe(place)
+    assert facts["task"] == "alike" and facts["k"] == 8 and facts["other"] is None
+    np.save(place, noise + rng.standard_normal((400, 2)) @ rng.standard_normal((2, 8)))
+    facts, _ = describe(place)
+    assert facts["task"] == "table" and facts["k"] == 2

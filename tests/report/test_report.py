@@ -105,6 +105,18 @@ def test_the_certificate_names_the_components():
     assert second.text.startswith("components 2 and 3: these rows do not identify their axes")
     stored = certificate({**evaluation, "identifiability/words": "2 of 4\ncomponents 2 and 3 look Gaussian"})
     assert [verdict.text for verdict in stored] == ["2 of 4", "components 2 and 3 look Gaussian"]
+    told = {
+        **evaluation,
+        "identifiability/words": "depend\n2 of 4\nmore",
+        "dependent_pairs": np.array([[0, 1]]),
+    }
+    assert [one.holds for one in certificate(told)] == [False, False, False]
+    held = {
+        **told,
+        "identifiability/verdict": np.ones((4, 4), int),
+        "identifiability/words": "depend\n4 of 4",
+    }
+    assert [one.holds for one in certificate(held)] == [False, None]
     assert certificate({}) == []
 
 

@@ -10,12 +10,19 @@ import numpy as np
 
 from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.describe.task import Task
-from sigmapca_cli.data.n_components import advised
+from sigmapca_cli.data.n_components import advised, none_stands_out
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.settings.quoting import override
 
 SOURCES = "hardly correlated, as sources are: mixed below; data.mix=false if they are microphones"
 MICROPHONES = "correlated, as microphones are: not mixed; data.mix=true if they are sources"
+WITHOUT_DIRECTIONS = Task(
+    "alike",
+    "no direction stands out: the variances are those of columns without any relation, so only shapes that are not "
+    "Gaussian could tell components apart; the second command says whether they do. If it identifies none, these rows "
+    "hold no components: take more rows, or other columns",
+    then="sigmapca evaluate last --certificate",
+)
 UNRELATED = 0.1
 """Correlation of tracks below which they are taken for sources."""
 
@@ -74,6 +81,9 @@ def suggestion(
         few = None if facts.get("patch_shape") else few_at_a_gap(better)
         few_or_all, why = few or (None, "32, or the rank if it is smaller")
         return Suggestion(tuple(words), few_or_all, why, better["task"], cfg, source)
+    if are_alike(better):
+        why = "all directions, because none stands out by its variance"
+        return Suggestion(tuple(words), better["rank"], why, WITHOUT_DIRECTIONS, cfg, source)
     k, why = number_of_components(better)
     if "model=factor_analysis" in better["task"].words and isinstance(k, int) and k >= better["features"]:
         k, why = max(1, better["features"] - 1), "fewer factors than items, as each has a noise of its own"
@@ -87,6 +97,13 @@ def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
     if "rank" not in facts or "mdl" not in facts["components"]:
         return "auto", "not all eigenvalues are computed: 32, or the rank if it is smaller"
     return advised(facts["components"], facts["rank"], facts["samples"])
+
+
+def are_alike(facts: dict[str, Any]) -> bool:
+    """Return whether no direction stands out by its variance, and nothing else that the page sees tells them apart."""
+    if facts["task"].name not in ("table", "counts", "items") or "mdl" not in facts["components"]:
+        return False
+    return "rank" in facts and none_stands_out(facts["components"], facts["rank"], facts["samples"])
 
 
 def few_at_a_gap(facts: dict[str, Any]) -> tuple[int, str] | None:

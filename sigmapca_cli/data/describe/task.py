@@ -41,8 +41,9 @@ of the means of columns."""
 class Task:
     """What the data ask for.
 
-    name: one of patches, transpose, separation, items, spectra, counts, table. text: a sentence with its reason. words:
-    the overrides of the method. other: the overrides of a second method, and when it serves. then: a command after it.
+    name: one of patches, transpose, separation, items, spectra, counts, table, alike (no direction stands out). text: a
+    sentence with its reason. words: the overrides of the method. other: the overrides of a second method, and when it
+    serves. then: a command after it.
     """
 
     name: str

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from source_kinds import series
 
 import sigmapca_cli as sp
 from sigmapca_cli.evaluation import metrics
-from sigmapca_cli.runner.ending import order_words
+from sigmapca_cli.evaluation.words import dependence_said
+from sigmapca_cli.runner.ending import dependence_words, order_words, verdict_words
 from sigmapca_cli.solvers.independence.choose import CAUTIOUS
 
 SIGMA = np.array([2.0, 2.0, 1.0, 1.0])
@@ -52,6 +55,38 @@ def test_gaussian_rows_of_equal_variance_are_not_identified(tmp_path):
     assert not certificate.identified.any()
 
 
+def test_no_variance_is_the_reason_why_white_components_are_free(tmp_path):
+    X, _ = mixed(np.random.default_rng(0).standard_normal((2000, 4)))
+    run = sp.train(X, k=4, model="lica", solver="independence", outputs=tmp_path)
+    found = run.certificate()
+    assert found.white and not found.identified.any()
+    assert "white" in found.sentences[1] and "equal variance" not in found.sentences[1]
+    assert not sp.train(X, k=4, solver="independence", outputs=tmp_path).certificate().white
+
+
+def test_what_takes_the_meaning_from_a_verdict_comes_before_it(tmp_path):
+    """Components that depend on each other come before their certainty, free ones before their independence."""
+    random = np.random.default_rng(0)
+    size = np.exp(random.standard_normal((2000, 1)))
+    X, _ = mixed(random.laplace(size=(2000, 4)) * size)
+    found = sp.train(X, k=4, solver="independence", outputs=tmp_path).certificate()
+    assert found.dependent and found.sentences[0] == dependence_said(found)[0]
+
+    run = sp.train(random.standard_normal((400, 8)), k=8, solver="independence", outputs=tmp_path)
+    facts = {**run.evaluation, "converged": True}
+    cfg = SimpleNamespace(k=8, model=SimpleNamespace(name="nlpca"))
+    assert len(np.unique(facts["unheld_pairs"])) == 8 and not dependence_words(cfg, facts)
+    independent = verdict_words(cfg, {**facts, "unheld_pairs": np.zeros((0, 2))})
+    assert len(independent) == 1 and independent[0] not in verdict_words(
+        cfg, facts
+    )  # it is no finding of noise
+    assert verdict_words(cfg, {**facts, "unheld_pairs": np.array([[0, 1]])})[1] == independent[0]
+    dependent = verdict_words(cfg, {**facts, "dependent_pairs": np.array([[0, 1]])})
+    assert len(dependent) == 2 and dependent[0] == dependence_words(
+        cfg, {**facts, "dependent_pairs": np.array([[0, 1]])}
+    )
+
+
 def test_an_axis_with_an_error_as_large_as_chance_is_not_called_identified(tmp_path):
     t = np.arange(4000)
     saw = 2 * (t % 1100) / 1100  # four turns, beside a trend
@@ -74,7 +109,7 @@ def test_dependent_components_take_the_cautious_weight_and_are_named(tmp_path):
     certificate = run.certificate()
     assert [list(pair) for pair in certificate.dependent] == run.evaluation["dependent_pairs"].tolist()
     assert run.certificate(rows=500).dependent == certificate.dependent  # of all rows, as the run said
-    assert "depend on each other" in certificate.sentences[-1]
+    assert "depend on each other" in certificate.sentences[0]
 
 
 def test_linear_ica_by_independence_finds_mixing_that_is_not_orthogonal(tmp_path):
