@@ -8,6 +8,9 @@ every class. So the correlation is asked within short windows of rows, of ranks 
 are exchangeable, whatever their distribution, it has a known mean and variance, and the few windows in which one class
 ends and the next begins change nothing.
 
+Rows may depend on those before by their sizes alone, as returns do. Errors and halves need stretches of them, and
+spectra say nothing: those of white rows are flat. So spectra count only where values correlate with earlier ones.
+
 References
 ----------
 A. Wald, J. Wolfowitz (1943). An exact test for randomness in the non-parametric case based on serial correlation.
@@ -41,6 +44,8 @@ FEWEST = 32
 """Least number of rows for an answer."""
 LEVEL = 0.001
 """Probability that exchangeable rows are called rows in time."""
+LAGS = 16
+"""Number of rows back to which values are asked for a correlation."""
 SORTED = 0.99
 """A component is a sorted column if its rank correlation with the number of the row is above this in absolute value."""
 
@@ -56,15 +61,23 @@ class RowOrder:
     reason : str
         Why: given (data.ordered), sound, windows (of pictures), time (a column of it), neighbours (they depend on each
         other), exchangeable, sorted (by a class or a column), few (rows).
+    white : bool
+        Whether the values do not correlate with those of earlier rows, as far as the rows tell; their sizes may.
     """
 
     ordered: bool
     reason: str
+    white: bool = False
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the order is that of time: windows of pictures lie in a plane."""
+        return self.ordered and self.reason != "windows"
 
     @property
     def in_time(self) -> bool:
-        """Whether the order is that of time, so that spectra say something: windows of pictures lie in a plane."""
-        return self.ordered and self.reason != "windows"
+        """Whether the rows are in time and coloured, so that spectra say something."""
+        return self.by_time and not self.white
 
     @property
     def words(self) -> str:
@@ -94,21 +107,16 @@ def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
     reason = next((name for name, holds in known.items() if holds), None)
     if source.ordered is False or (source.ordered and reason != "windows"):
         return RowOrder(bool(source.ordered), "given")
-    if reason is not None:
+    if reason is not None and reason != "time":
         return RowOrder(True, reason)
-    return order_of(Y, pieces_of(source, np.arange(len(Y)) if index is None else index))
+    pieces = pieces_of(source, np.arange(len(Y)) if index is None else index)
+    return RowOrder(True, reason, is_white(Y, pieces)) if reason is not None else order_of(Y, pieces)
 
 
 def order_in(source: Any) -> RowOrder:
     """Return whether the rows of a source have an order, from the leading components of its first rows."""
     Y, index = leading_rows(source)
     return row_order(source, Y, index) if Y.shape[1] else RowOrder(False, "exchangeable")
-
-
-def neighbours_depend(source: Any) -> bool:
-    """Return whether rows depend on their neighbours, whatever a column of times says."""
-    Y, index = leading_rows(source)
-    return bool(Y.shape[1]) and order_of(Y, pieces_of(source, index)).ordered
 
 
 def leading_rows(source: Any) -> tuple[Array, Array]:
@@ -138,9 +146,28 @@ def order_of(Y: Array, pieces: Sequence[int] = ()) -> RowOrder:
     bound = LEVEL / (4 * leading.shape[1])
     for length in (SHORT, LONG):
         if window_test(leading, edges, length) < bound:
-            return RowOrder(True, "neighbours")
+            return RowOrder(True, "neighbours", is_white(leading, edges[1:-1].tolist()))
     alike = len(edges) == 2 and neighbours_alike(leading)
     return RowOrder(False, "sorted" if alike else "exchangeable")
+
+
+def is_white(Y: Array, pieces: Sequence[int] = ()) -> bool:
+    """Return whether the values of rows Y (n, k) correlate with none of the LAGS rows before, beyond chance.
+
+    The error of a correlation is that of its own products, which holds for values whose sizes change slowly.
+    """
+    from scipy.special import ndtri
+
+    rows = np.asarray(Y, dtype=np.float64)[:ROWS, :LEADING]
+    edges = checked_pieces([first for first in pieces if first < len(rows)], len(rows))
+    rows = rows - rows.mean(axis=0)
+    bound = -ndtri(LEVEL / (2 * LAGS * rows.shape[1]))
+    for lag in range(1, LAGS + 1):
+        parts = [rows[a + lag : b] * rows[a : b - lag] for a, b in itertools.pairwise(edges) if b - a > lag]
+        moved = np.concatenate(parts) if parts else np.zeros((1, rows.shape[1]))
+        if (np.abs(moved.sum(axis=0)) > bound * np.sqrt(np.square(moved).sum(axis=0))).any():
+            return False
+    return True
 
 
 def checked_pieces(pieces: Sequence[int], n: int) -> NDArray[np.int64]:

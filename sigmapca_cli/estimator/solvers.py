@@ -15,6 +15,7 @@ from sigmapca_cli.linalg.rotations import nearest_orthonormal
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
+    from sigmapca_cli.data.row_order import RowOrder
     from sigmapca_cli.solvers.main_loss.automatic import Start
 
 
@@ -49,12 +50,12 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
     from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 
     k, Y = P.shape[1], np.ascontiguousarray(rows @ P)
-    ordered = are_in_time(settings, rows, Y)
-    in_time = ordered and k > 1 and (settings.ordered or are_long_enough((), len(Y)))
+    order = order_of_rows(settings, rows, Y)
+    in_time = order.in_time and k > 1 and (settings.ordered or are_long_enough((), len(Y)))
     answer = answered(
         Y,
         settings.tau,
-        ordered,
+        order.ordered,
         start=start,
         spectra=spectra_of(Y) if in_time else None,
         weights=rows.weights,
@@ -71,21 +72,21 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
         found.tau,
         found.negentropy,
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
-        ordered,
+        order.in_time,
     )
 
 
-def are_in_time(settings: Settings, rows: Any, Y: np.ndarray) -> bool:
-    """Return whether rows with components Y (n, k) are samples in time. Raise InputError where they cannot be."""
+def order_of_rows(settings: Settings, rows: Any, Y: np.ndarray) -> RowOrder:
+    """Return whether rows with components Y (n, k) have an order. Raise InputError where they cannot have one."""
+    from sigmapca_cli.data.row_order import RowOrder, order_of
+
     if not rows.in_sequence and settings.ordered:
         raise InputError(
             "ordered=True: rows with weights, and those of partial_fit, have no order; leave it out"
         )
     if settings.ordered is not None:
-        return bool(settings.ordered)
-    from sigmapca_cli.data.row_order import order_of
-
-    return rows.in_sequence and order_of(Y).ordered
+        return RowOrder(bool(settings.ordered), "given")
+    return order_of(Y) if rows.in_sequence else RowOrder(False, "given")
 
 
 def newton(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) -> Found:

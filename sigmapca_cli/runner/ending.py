@@ -35,9 +35,15 @@ def summary(folder: Path, evaluation: dict[str, Any]) -> str:
 
 
 def order_words(facts: dict[str, Any]) -> str:
-    """Return a sentence on rows that solver=independence took as samples in time; "" of others."""
+    """Return a sentence on rows that solver=independence found to be samples in time; "" of others."""
     if "bands" not in facts:
-        return ""
+        reason = str(facts.get("rows_order", ""))
+        if reason not in ("time", "neighbours") or facts["rows_in_time"]:
+            return ""
+        return (
+            f"rows in time, because {WORDS[reason]}; values do not correlate with earlier ones: spectra say nothing, "
+            "and errors come from stretches of rows"
+        )
     refusal = "" if facts["rows_order"] == "given" else "; data.ordered=false refuses it"
     return (
         f"rows in time, because {WORDS[str(facts['rows_order'])]}: spectra in {facts['bands']} bands "

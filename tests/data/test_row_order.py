@@ -1,13 +1,16 @@
 """Rows in time are told from rows without an order, and from rows that are only sorted."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from source_kinds import series
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.row_order import order_of, row_order
+from sigmapca_cli.data.describe.describe import describe
+from sigmapca_cli.data.halves import halves_of
+from sigmapca_cli.data.row_order import order_in, order_of, row_order
 from sigmapca_cli.system.errors import InputError
 
 
@@ -27,7 +30,25 @@ def test_series_are_in_time(kind, phi):
 def test_returns_without_correlation_are_in_time_by_their_size():
     rng = np.random.default_rng(1)
     returns = rng.normal(size=(2000, 3)) * np.exp(series("Gaussian", 2000, 2, np.full(3, 0.98), 1.0))
-    assert order_of(returns).ordered
+    found = order_of(returns)
+    assert found.ordered and found.by_time and not found.in_time  # their spectra are flat
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_a_column_of_dates_counts_for_spectra_only_where_values_correlate_with_earlier_ones(tmp_path, size):
+    rng, place = np.random.default_rng(1), tmp_path / "rows.csv"
+    dates = pd.date_range("2020-01-01", periods=1000).strftime("%Y-%m-%d")
+    slow = np.exp(size * series("Gaussian", 1000, 2, np.full(1, 0.98), 1.0))
+    for values, coloured in (
+        (rng.laplace(size=(1000, 3)) * slow * [3, 2, 1], False),
+        (series("laplace", 1000, 0), True),
+    ):
+        pd.DataFrame(values).add_prefix("s").assign(date=dates).to_csv(place, index=False)
+        found = order_in(build(DataConfig(name="array", path=str(place), drop=["date"])))
+        assert (found.reason, found.by_time, found.in_time) == ("time", True, coloured)
+        facts, _ = describe(place)
+        assert facts["task"] == ("separation" if coloured else "table")
+        assert halves_of(DataConfig(name="array", path=str(place), drop=["date"])).by_time
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])

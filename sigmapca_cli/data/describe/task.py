@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.readers.columns import named_by_numbers
-from sigmapca_cli.data.row_order import RowOrder, neighbours_depend, order_in
+from sigmapca_cli.data.row_order import RowOrder, order_in
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.storage.grid import picture_shape
 
@@ -77,8 +77,8 @@ def task_of(source: Source, raw: Array | None) -> Task:
             f"{source.n} rows of {source.p} numbers, each a curve of its own: channels × time; data.transpose=true",
         )
     order: RowOrder = order_in(source)
-    # A column of dates alone makes no recording: daily returns do not depend on those of yesterday.
-    if order.in_time and (order.reason != "time" or neighbours_depend(source)):
+    # A column of dates alone makes no recording: daily returns do not correlate with those of yesterday.
+    if order.in_time:
         return Task(
             "separation",
             f"rows in time, because {order.words}: separation of sources that mix in any way (linear ICA)",
@@ -108,7 +108,11 @@ def task_of(source: Source, raw: Array | None) -> Task:
         return Task(
             "counts", "whole numbers from 0 on, counts: components of what occurs together", other=OBLIQUE
         )
-    rows = "rows in time that do not depend on their neighbours" if order.in_time else "rows without an order"
+    rows = (
+        "rows in time whose values do not correlate with earlier ones"
+        if order.by_time
+        else "rows without an order"
+    )
     return Task("table", f"{rows}: components that are independent and keep their variances", other=OBLIQUE)
 
 

@@ -9,7 +9,8 @@ neighbours, or their sizes change slowly, the variance is that of the sums over 
 
 There are two tests of independent rows. The largest r of each pair names the pairs. The sum of all r², which is close
 to a multiple of χ², sees dependence that is spread over many pairs: in 75 to 280 rows of real tables it is often the
-only one that does.
+only one that does. Of rows that depend on their neighbours all sizes are tested together: a volatility that all
+components share makes the sizes of all pairs rise and fall together, too little to show in one pair.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from sigmapca_cli.solvers.independence.contrast import bell
 from sigmapca_cli.solvers.independence.rows import Part, Rows
+from sigmapca_cli.solvers.rows.weights import times
 from sigmapca_cli.system.row_shards import added
 
 Array = np.ndarray
@@ -61,8 +63,8 @@ class Dependence:
     rows : int
         Number of rows of the test.
     together : float
-        Probability, for independent components, of so large a sum over all pairs; 1 where rows depend on their
-        neighbours or are few, which has no such test.
+        Probability, for independent components, of so large a sum over all pairs: of squared correlations, and where
+        rows depend on their neighbours of the products of sizes; 1 of few rows.
     """
 
     statistic: Array
@@ -130,8 +132,34 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     pvalue = np.minimum(-largest[2] * FUNCTIONS**2, 1.0)
     np.fill_diagonal(pvalue, 1.0)
     off = 1 - np.eye(k)
-    together = 1.0 if ordered or rows.n < FEWEST else _together(first, growth, k, rows.effective)
+    together = 1.0
+    if rows.n >= FEWEST and k > 1:
+
+        def sizes(z: Array, w: Array | None) -> tuple[Array, ...]:
+            return (_products_of_sizes((functions(z) - mean) * scale, w),)
+
+        together = _sizes_together(rows, sizes, M) if ordered else _together(first, growth, k, rows.effective)
     return Dependence(largest[0] * off, largest[1] * off, pvalue, rows.n, together)
+
+
+def _products_of_sizes(u: Array, w: Array | None) -> Array:
+    """Return Σ over rows of Σ_{i<j} d_i d_j, (1,), from functions u (m, 4k); d rises with the size of a component."""
+    even = u.reshape(len(u), FUNCTIONS, -1)
+    d = even[:, 3] - even[:, 2]  # ln(1 + z²) rises with |z|, e^(−z²/2) falls
+    return np.asarray(times(((d.sum(1) ** 2 - np.square(d).sum(1)) / 2)[:, None], w).sum(0))
+
+
+def _sizes_together(rows: Rows, sizes: Part, M: Array) -> float:
+    """Return the probability, for independent components of rows in time, of so large a sum of `sizes`."""
+    from scipy.special import stdtr
+
+    # where wide groups vary more, their number is that of the independent ones
+    total, spread, count = max(
+        (_by_group(rows, sizes, M, most) for most in (GROUPS, WIDE)), key=lambda found: found[1]
+    )
+    if not spread[0] > 0:
+        return 1.0
+    return float(2 * stdtr(max(count - 1, 1), -abs(float(total[0])) / np.sqrt(float(spread[0]))))
 
 
 def _together(correlation: Array, growth: Array, k: int, n: float) -> float:
@@ -168,7 +196,7 @@ def functions(z: Array) -> Array:
 
 def _sums(z: Array, w: Array | None) -> tuple[Array, ...]:
     u = functions(z)
-    return (u.sum(0), np.square(u).sum(0)) if w is None else ((u * w).sum(0), (np.square(u) * w).sum(0))
+    return times(u, w).sum(0), times(np.square(u), w).sum(0)
 
 
 def _by_group(rows: Rows, products: Part, M: Array, most: int) -> tuple[Array, Array, int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mechanisms import every
 from sklearn.datasets import load_breast_cancer, load_wine
-from source_kinds import ALL, matched, planted, projected
+from source_kinds import ALL, matched, planted, projected, series
 from thread_ranks import on_ranks
 
 from sigmapca_cli.solvers.independence.choose import CAUTIOUS, LIKELIHOOD, solve_at_chosen_tau
@@ -57,6 +57,21 @@ def test_rows_that_depend_on_their_neighbours_need_groups():
         x[t] = 0.97 * x[t - 1] + noise[t]
     assert pairwise(x, ordered=True).independent
     assert not pairwise(x * np.repeat(rng.exponential(size=400), 50)[:, None], ordered=True).independent
+
+
+def test_a_volatility_that_all_share_is_seen_in_few_rows_of_a_series():
+    """No pair shows it in 800 rows; of sources with volatilities of their own few are called dependent."""
+
+    def told(common, seed):
+        rng = np.random.default_rng(seed)
+        size = series("Gaussian", 800, seed, np.full(1 if common else 4, 0.97), 0.4)
+        coloured = series("laplace", 800, seed + 100, np.full(4, 0.5), 1.0)
+        return not pairwise(
+            coloured * np.exp(size) + 1e-3 * rng.normal(size=(800, 4)), ordered=True
+        ).independent
+
+    assert sum(told(True, seed) for seed in range(20)) >= 16
+    assert sum(told(False, seed) for seed in range(20)) <= 4
 
 
 def test_independent_samples_whose_size_changes_slowly_are_not_called_dependent():
