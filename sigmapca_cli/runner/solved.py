@@ -11,7 +11,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.config import SCALED, refuse_unused
 from sigmapca_cli.methods.direct import DirectMethod
 from sigmapca_cli.methods.solution import Solution
-from sigmapca_cli.runner.start import start_of_solver
+from sigmapca_cli.runner.start import ANSWERS, start_of_solver
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.solvers.newton.scores import ASYMMETRIC_SCALE, lookup
 from sigmapca_cli.system.errors import InputError
@@ -51,6 +51,8 @@ def refusal_of_solver(cfg: Config, solver: str, purpose: str) -> str | None:
         return f"solver={solver} knows no regularisers; drop them, or use solver=stochastic"
     if cfg.sigma.name not in ("batch", "ema", "data"):
         return f"solver={solver} takes sigma from the data, not sigma={cfg.sigma.name}; use sigma=data"
+    if cfg.init in ("file", *ANSWERS) and cfg.model.family == "linear_ica":
+        return f"solver={solver} starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
     return None
 
 
@@ -58,10 +60,6 @@ def refusal_of_newton(cfg: Config) -> str | None:
     """Return why Newton's steps cannot take a resolved configuration, or None if they can."""
     if problem := refusal_of_solver(cfg, "newton", "solves the main loss"):
         return problem
-    if cfg.init in ("file", "moments", "independence") and cfg.model.family == "linear_ica":
-        return (
-            f"solver=newton starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
-        )
     h = cfg.nonlinearity
     if h.name == "asymmetric" and h.c != ASYMMETRIC_SCALE:
         return f"solver=newton knows nonlinearity.c={ASYMMETRIC_SCALE} only; use that, or solver=stochastic"
@@ -80,9 +78,8 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     """
     from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
 
-    own = cfg.solver
     if cfg.model.family == "linear_ica":
-        return lica_fit(source, cfg.k, own.tol, own.max_iterations, cfg.threads, own.starts, own.clip)
+        return lica_fit(source, cfg.k, **settings_of(cfg))
     name = cfg.nonlinearity.name
     return newton_fit(
         source,
@@ -90,14 +87,10 @@ def solve_newton(cfg: Config, source: Source) -> tuple[Solution, Facts]:
         cfg.nonlinearity.a if name in SCALED else 1.0,
         name,
         cfg.nonlinearity.derivative,
-        tol=own.tol,
-        max_iter=own.max_iterations,
-        threads=cfg.threads,
-        polish=own.polish,
+        polish=cfg.solver.polish,
         start=start_of_solver(cfg, source),
-        starts=own.starts,
-        clip=own.clip,
-        a_from=own.a_from,
+        a_from=cfg.solver.a_from,
+        **settings_of(cfg),
     )
 
 
@@ -106,8 +99,6 @@ def refusal_without_a(cfg: Config) -> str | None:
     solver = cfg.solver.name
     if problem := refusal_of_solver(cfg, solver, "finds the axes of nonlinear PCA, or of linear ICA"):
         return problem
-    if cfg.init in ("file", "moments", "independence") and cfg.model.family == "linear_ica":
-        return f"solver={solver} starts linear ICA from linear PCA; drop init={cfg.init}, or use solver=stochastic"
     if cfg.solver.polish:
         return f"solver={solver} has no polish; drop solver.polish, or use solver=newton init={solver}"
     h = cfg.nonlinearity
@@ -124,19 +115,8 @@ def solve_moments(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     """
     from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
 
-    return moments_fit(
-        source,
-        cfg.k,
-        cfg.solver.lam,
-        whiten=cfg.model.family == "linear_ica",
-        start=start_of_solver(cfg, source) if cfg.init == "file" else None,
-        seed=cfg.seed if cfg.init == "orthogonal" else None,
-        starts=cfg.solver.starts,
-        tol=cfg.solver.tol,
-        max_iter=cfg.solver.max_iterations,
-        threads=cfg.threads,
-        clip=cfg.solver.clip,
-    )
+    start = start_of_solver(cfg, source) if cfg.init == "file" else None
+    return moments_fit(source, cfg.k, cfg.solver.lam, start=start, **rotation_of(cfg), **settings_of(cfg))
 
 
 def solve_independence(cfg: Config, source: Source) -> tuple[Solution, Facts]:
@@ -147,16 +127,23 @@ def solve_independence(cfg: Config, source: Source) -> tuple[Solution, Facts]:
     """
     from sigmapca_cli.solvers.independence.fit import independence_fit
 
+    start = start_of_solver(cfg, source)
     return independence_fit(
-        source,
-        cfg.k,
-        cfg.solver.tau,
-        whiten=cfg.model.family == "linear_ica",
-        start=start_of_solver(cfg, source),
-        seed=cfg.seed if cfg.init == "orthogonal" else None,
-        starts=cfg.solver.starts,
-        tol=cfg.solver.tol,
-        max_iter=cfg.solver.max_iterations,
-        threads=cfg.threads,
-        clip=cfg.solver.clip,
+        source, cfg.k, cfg.solver.tau, start=start, **rotation_of(cfg), **settings_of(cfg)
     )
+
+
+def rotation_of(cfg: Config) -> dict[str, Any]:
+    """Return which rotation is sought, of white rows or of others, and the seed of a random one to start from."""
+    return {
+        "whiten": cfg.model.family == "linear_ica",
+        "seed": cfg.seed if cfg.init == "orthogonal" else None,
+    }
+
+
+def settings_of(cfg: Config) -> dict[str, Any]:
+    """Return what every solver is given: when it stops, from how many starts, and how rows and threads are taken."""
+    own = cfg.solver
+    return {
+        "starts": own.starts, "tol": own.tol, "max_iter": own.max_iterations, "threads": cfg.threads, "clip": own.clip,
+    }  # fmt: skip
