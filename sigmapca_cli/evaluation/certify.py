@@ -21,8 +21,9 @@ from sigmapca_cli.evaluation.identifiability import (
     without_diagonal,
 )
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.evaluation.pairs import Blocks, accumulate, error_of
+from sigmapca_cli.evaluation.pairs import Blocks, accumulate
 from sigmapca_cli.settings.ways import Way, way_stored
+from sigmapca_cli.solvers.rows.stretches import error_of
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.row_shards import gathered, own_of, shared
 

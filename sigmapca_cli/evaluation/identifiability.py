@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
+from sigmapca_cli.solvers.rows.stretches import fitted_threshold
 from sigmapca_cli.solvers.unsure import unsure
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
@@ -239,8 +240,7 @@ def threshold_of(level: float, k: int, freedom: int, fitted: bool) -> float:
     each = level / max(k * (k - 1) // 2, 1)
     if not fitted:
         return -float(stdtrit(freedom, each))
-    # The larger of two Rayleigh variables, one for each leading harmonic, over an independent estimate of their scale.
-    return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
+    return fitted_threshold(each, freedom)
 
 
 def _certificate(

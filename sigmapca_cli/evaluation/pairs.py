@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.solvers.rows.stretches import GROUPS, widened_means
+from sigmapca_cli.solvers.rows.stretches import GROUPS, error_of, widened_means
 from sigmapca_cli.solvers.rows.weights import times
 
 STEP = 0.05
@@ -157,12 +157,6 @@ def _groups(edges: NDArray[np.intp], start: int, count: int) -> Iterator[tuple[i
     first = int(np.searchsorted(edges, start, "right")) - 1
     for i in range(len(cuts) - 1):
         yield first + i, slice(int(cuts[i]) - start, int(cuts[i + 1]) - start)
-
-
-def error_of(weight: Array, influence: NDArray[Any]) -> Array:
-    """Return the standard error of a statistic from the influence (groups, …) of each group; weight (groups,)."""
-    groups = len(weight)
-    return np.sqrt(np.tensordot(weight**2, influence**2, axes=1) * groups / (groups - 1))
 
 
 @dataclass

@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.solvers.fourth_moments import contrast
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack
-from sigmapca_cli.solvers.rows.stretches import GROUPS, widened_means
+from sigmapca_cli.solvers.rows.stretches import GROUPS, error_of, fitted_threshold, widened_means
 from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, split, times
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.system.row_shards import added, gathered, place
@@ -58,8 +58,7 @@ class Groups:
 
     def error(self, influence: Array) -> Array:
         """Return the standard error of a statistic from the influence of each group on it, (groups, …)."""
-        groups = len(self.weight)
-        return np.asarray(np.sqrt(np.tensordot(self.weight**2, influence**2, axes=1) * groups / (groups - 1)))
+        return error_of(self.weight, influence)
 
 
 def group_moments(Y: Array, point: Point) -> Groups:
@@ -171,11 +170,9 @@ def threshold(k: int, groups: int, level: float = 0.05) -> float:
     """Return the number of standard errors above which the curvature of a pair counts as more than chance.
 
     If all k components are Gaussian with equal variance, one of their pairs exceeds it with probability `level`. The
-    axes are those where chance made F largest, so the curvature is the larger of two Rayleigh variables, divided by
-    an estimate of its scale from `groups` groups.
+    axes are those where chance made F largest.
     """
-    each, freedom = level / max(k * (k - 1) // 2, 1), groups - 1
-    return float(np.sqrt(freedom * ((each / 2) ** (-2 / freedom) - 1)))
+    return fitted_threshold(level / max(k * (k - 1) // 2, 1), groups - 1)
 
 
 def angle_errors(groups: Groups, point: Point, lam: float, J: Array | None, D: Array) -> Array:

@@ -48,6 +48,21 @@ def widened_means(means: dict[str, Array], weight: Array, watched: tuple[str, ..
     return {"weight": weight, **{n: weighted(1 / weight, v) for n, v in zip(names, wide, strict=True)}}
 
 
+def error_of(weight: Array, influence: Array) -> Array:
+    """Return the standard error of a statistic from the influence (m, …) of each stretch; weight (m,)."""
+    count = len(weight)
+    return np.asarray(np.sqrt(np.tensordot(weight**2, influence**2, axes=1) * count / (count - 1)))
+
+
+def fitted_threshold(probability: float, freedom: int) -> float:
+    """Return the score that the curvature of a pair of fitted axes exceeds by chance with this probability.
+
+    It is the larger of two Rayleigh variables, one for each leading harmonic, over an independent estimate of their
+    scale with `freedom` degrees of freedom.
+    """
+    return float(np.sqrt(freedom * ((probability / 2) ** (-2 / freedom) - 1)))
+
+
 def weighted(weight: Array, parts: Array) -> Array:
     """Return each of the parts (m, …) times its weight (m,)."""
     return np.asarray(np.einsum("g,g...->g...", weight, parts))
