@@ -217,8 +217,9 @@ def parquet(path: Path, form: Form) -> Iterator[Any]:
     import numpy as np
     import pandas
 
-    from sigmapca_cli.system.frames import needs_pyarrow
+    from sigmapca_cli.system.packages import required
 
+    required(f"{path}: writing Parquet", "pyarrow")
     blocks: list[Any] = []
     yield blocks.append
     names = form.names or [str(i) for i in range(form.k)]
@@ -226,10 +227,7 @@ def parquet(path: Path, form: Form) -> Iterator[Any]:
     if form.index:
         called = [np.asarray(column) for column in form.index.values()]
         table.index = pandas.MultiIndex.from_arrays(called, names=[name or None for name in form.index])
-    try:
-        table.to_parquet(path)
-    except ImportError:
-        raise needs_pyarrow(path) from None
+    table.to_parquet(path)
 
 
 KINDS = {".parquet": parquet, ".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}

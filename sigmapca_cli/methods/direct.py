@@ -4,7 +4,6 @@ data.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from sigmapca_cli.data.moments.implicit import WIDE, Axes, Covariance, ImplicitC
 from sigmapca_cli.methods.config import refuse_unused
 from sigmapca_cli.methods.solution import Array, Solution, finalise, mixing_norms, pseudoinverse, standardise
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 
 if TYPE_CHECKING:
     from sigmapca_cli.data.source import Source
@@ -232,10 +232,7 @@ def _relative_gradient(Y: Array) -> float:
 
 
 def _picard() -> Callable[..., Any]:
-    try:
-        return importlib.import_module("picard").picard
-    except ImportError:
-        raise InputError("model=picard: needs its package: pip install python-picard") from None
+    return required("model=picard", "picard", package="python-picard").picard
 
 
 def _unit(B: Array) -> Array:

@@ -15,6 +15,7 @@ from sigmapca_cli.solution.ica import ENDINGS, ica_file
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 
 NAMES = ("filters", "sigma", "encoder", "decoder", "rotation", "mean", "scale", "whitening", "clip")
 OPSET = 17
@@ -196,10 +197,9 @@ def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
     -----
     The mean is subtracted first instead of being folded into an offset, which would cancel in float32.
     """
-    try:
-        from onnx import TensorProto, checker, helper, numpy_helper
-    except ImportError:
-        raise InputError("exporting to onnx needs the onnx package: pip install onnx") from None
+    required("exporting to onnx", "onnx")
+    from onnx import TensorProto, checker, helper, numpy_helper
+
     values = {name: getattr(solution, name).astype(np.float32) for name in ("mean", "forward", "back")}
     p, k = solution.forward.shape
     nodes, rows = [], "raw"

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.matrix.concatenated import files_of
 from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
-from sigmapca_cli.data.readers.recordings import opened, package
+from sigmapca_cli.data.readers.recordings import opened
 from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged
 
 Array = NDArray[np.float64]
@@ -48,7 +49,7 @@ def as_ica(run: Any, info: Any = None) -> Any:
         If MNE is not installed, the channels are not known, or an ICA of MNE cannot hold the solution: clipped data,
         or encoder and decoder that span different spaces, as after whitening with fewer components than channels.
     """
-    package("an ICA of MNE")
+    required("an ICA of MNE", "mne")
     from mne.preprocessing import read_ica
 
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +60,7 @@ def as_ica(run: Any, info: Any = None) -> Any:
 
 def ica_file(run: Any, info: Any = None) -> bytes:
     """Return the content of a file `…-ica.fif`, as MNE writes `as_ica`. Raise InputError as `as_ica`."""
-    mne = package("an ICA of MNE")
+    mne = required("an ICA of MNE", "mne")
     names, solution = run.names, Solution.of(run)
     if not names:
         raise InputError(
@@ -116,7 +117,7 @@ def info_of(run: Any) -> Any:
             f"{run.folder}: its data are no recording that says where its channels are; "
             "in Python: sp.Run.open(RUN).to_mne(info).save(FILE), with an mne.Info"
         )
-    mne = package(f"{paths[0]} is a recording of EEG or MEG: reading it")
+    mne = required(f"{paths[0]} is a recording of EEG or MEG: reading it", "mne")
     with damaged(paths[0]), mne.utils.use_log_level("ERROR"):
         raw = opened(paths[0])
         # `transform` does not apply projections that the recording only carries along.

@@ -12,6 +12,7 @@ from sigmapca_cli.data import build
 from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 
 Array = NDArray[np.float64]
 
@@ -72,13 +73,10 @@ def rotated(found: Loadings, method: str) -> Loadings:
     `method`: one of ROTATIONS, by factor_analyzer (Kaiser's normalisation). The data do not choose these axes.
     Raise InputError where it is not installed, and for a single component.
     """
-    try:
-        from factor_analyzer.rotator import Rotator
-    except ImportError:
-        raise InputError(f"--rotate {method}: needs a package: pip install factor_analyzer") from None
+    rotators = required(f"--rotate {method}", "factor_analyzer.rotator", package="factor_analyzer")
     if found.values.shape[1] < 2:
         raise InputError(f"--rotate {method}: a single component has no rotation")
-    rotator = Rotator(method=method)
+    rotator = rotators.Rotator(method=method)
     values = np.asarray(rotator.fit_transform(found.values))
     phi = None if method in ORTHOGONAL or rotator.phi_ is None else np.asarray(rotator.phi_)
     order = np.argsort(-(values**2).sum(axis=0), kind="stable")

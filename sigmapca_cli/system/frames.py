@@ -5,6 +5,7 @@ from typing import Any
 
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -17,13 +18,7 @@ def write_frame(table: Any, place: Path, *, index: bool) -> None:
     if place.suffix not in SUFFIXES:
         raise InputError(f"{place}: give a name that ends in {' or '.join(SUFFIXES)}")
     write = table.to_parquet if place.suffix == ".parquet" else table.to_csv
+    if place.suffix == ".parquet":
+        required(f"{place}: writing Parquet", "pyarrow")
     with replacing(place) as aside:
-        try:
-            write(aside, index=index)
-        except ImportError:
-            raise needs_pyarrow(place) from None
-
-
-def needs_pyarrow(place: Path) -> InputError:
-    """Return the error of a Parquet file where the package for it is missing."""
-    return InputError(f"{place}: writing Parquet needs a package: pip install pyarrow")
+        write(aside, index=index)

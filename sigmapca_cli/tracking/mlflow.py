@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
-from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.tracking.protocols import Rows, Tracked
 
 EXPERIMENT = "sigmapca"  # else $MLFLOW_EXPERIMENT_NAME
@@ -190,11 +190,7 @@ def alone(place: str) -> Iterator[None]:
     if not place.startswith(SQLITE):
         yield
         return
-    try:
-        import alembic  # noqa: F401
-        import sqlalchemy  # noqa: F401
-    except ImportError:
-        raise InputError("its store is a database: pip install sqlalchemy alembic") from None
+    required("its store is a database, which", "sqlalchemy", "alembic")
     path = Path(place.removeprefix(SQLITE).partition("?")[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f".{path.name}.lock"), timeout=60):

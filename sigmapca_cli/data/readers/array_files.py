@@ -25,6 +25,7 @@ from sigmapca_cli.data.readers.text import read_text
 from sigmapca_cli.data.readers.tiff import TIFF, read_tiff
 from sigmapca_cli.data.readers.zarr_stores import read_zarr
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged, need_memory
 from sigmapca_cli.system.untrusted_zarr import is_zarr
 
@@ -98,11 +99,8 @@ def _refuse_workbook(path: Path, members: list[str]) -> None:
 
 def read_safetensors(path: Path, cfg: DataConfig) -> Table:
     """Return one tensor of a safetensors file."""
-    try:
-        from safetensors import safe_open
-    except ImportError:
-        raise InputError(f"{path}: reading it needs a package: pip install safetensors") from None
-    with damaged(path), safe_open(str(path), "numpy") as file:
+    safetensors = required(f"{path}: reading it", "safetensors")
+    with damaged(path), safetensors.safe_open(str(path), "numpy") as file:
         names = list(file.keys())
         matrices = [name for name in names if len(file.get_slice(name).get_shape()) == 2]
         return Table(file.get_tensor(pick(path, names if cfg.key else matrices, cfg.key, "key")))

@@ -12,6 +12,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.on_disk.row_file import collected
 from sigmapca_cli.data.readers.table import Table, chosen, listed, override, place_of, refuse_words
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged
 
 INDEX = "__index_level_"  # pandas' name of an index without a name
@@ -20,13 +21,8 @@ Read = Callable[[list[int]], Iterator[Any]]
 
 def read_columns(path: Path, cfg: DataConfig) -> Table:
     """Return the selected numeric columns of a Parquet or Feather file, of a large one on disk; only those are read."""
-    try:
-        import pyarrow as arrow
-        import pyarrow.compute
-    except ImportError:
-        raise InputError(
-            f"{path} is Parquet or Feather, which needs a package: pip install pyarrow"
-        ) from None
+    arrow = required(f"{path} is Parquet or Feather, which", "pyarrow")
+
     with damaged(path), path.open("rb") as opened:
         schema, read = (_parquet if opened.read(4) == b"PAR1" else _feather)(path)
         names: list[str] = schema.names

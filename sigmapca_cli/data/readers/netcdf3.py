@@ -7,16 +7,13 @@ from pathlib import Path
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.labelled import table_of, variable_of
 from sigmapca_cli.data.readers.table import Table
-from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged
 
 
 def read_netcdf3(path: Path, cfg: DataConfig) -> Table:
     """Return one variable of a netCDF 3 file, decoded by xarray; its values lie in a memory map until they are read."""
-    try:
-        import xarray
-    except ImportError:
-        raise InputError(f"{path} is netCDF 3, which needs a package: pip install xarray") from None
+    xarray = required(f"{path} is netCDF 3, which", "xarray")
     with damaged(path):
         data = xarray.open_dataset(path, engine="scipy", decode_times=False, cache=False)
         found = variable_of(data, path, cfg.dataset)

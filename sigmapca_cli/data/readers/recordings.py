@@ -10,6 +10,7 @@ import numpy as np
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.table import Table, listed
 from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged, need_memory
 
 SUFFIXES = (".edf", ".bdf", ".fif", ".fif.gz", ".vhdr", ".set")
@@ -23,7 +24,7 @@ def read_recording(path: Path, cfg: DataConfig) -> Table:
     them. Epochs stand one after the other, each a piece of its own. Raise InputError where MNE is not installed or
     cannot read the file.
     """
-    mne = package(f"{path} is a recording of EEG or MEG: reading it")
+    mne = required(f"{path} is a recording of EEG or MEG: reading it", "mne")
     with damaged(path), mne.utils.use_log_level("ERROR"):
         raw = opened(path)
         bad = [name for name in raw.info["bads"] if cfg.recognise]
@@ -61,18 +62,9 @@ def _of_epochs(epochs: Any, channels: Any) -> tuple[Any, tuple[int, ...]]:
     return rows, tuple(range(times, len(rows), times))
 
 
-def package(what: str) -> Any:
-    """Return MNE. Raise InputError that `what` needs it where it is not installed."""
-    try:
-        import mne
-    except ImportError:
-        raise InputError(f"{what} needs a package: pip install mne") from None
-    return mne
-
-
 def opened(path: Path) -> Any:
     """Return the recording without its values, or its epochs. Raise InputError for other content of FIF files."""
-    mne = package(f"{path} is a recording of EEG or MEG: reading it")
+    mne = required(f"{path} is a recording of EEG or MEG: reading it", "mne")
     try:
         return mne.io.read_raw(path, preload=False)
     except ValueError as problem:

@@ -6,7 +6,7 @@ import numpy as np
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.table import Table
-from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged, need_memory
 
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -15,12 +15,7 @@ TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 def read_tiff(path: Path, cfg: DataConfig) -> Table:
     """Return the pixels of a TIFF of any type as an array (rows, columns, bands); values of GDAL's no data are NaN."""
-    try:
-        import tifffile
-    except ImportError:
-        raise InputError(
-            f"{path} is a TIFF: reading it as an array needs a package: pip install tifffile (pictures: data=images)"
-        ) from None
+    tifffile = required(f"{path} is a TIFF (pictures: data=images): reading it as an array", "tifffile")
     with damaged(path), tifffile.TiffFile(path) as file:
         series, page = file.series[0], file.pages.first
         need_memory(float(series.nbytes), path, "cut a part of it")

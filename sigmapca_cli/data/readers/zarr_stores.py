@@ -10,7 +10,7 @@ from sigmapca_cli.data.readers.dimensions import as_matrix
 from sigmapca_cli.data.readers.hdf5 import pick
 from sigmapca_cli.data.readers.labelled import table_of, variable_of
 from sigmapca_cli.data.readers.table import Table
-from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.packages import required
 from sigmapca_cli.system.untrusted_files import damaged
 from sigmapca_cli.system.untrusted_zarr import Stored, arrays_of, check_chunks
 
@@ -22,13 +22,7 @@ def read_zarr(path: Path, cfg: DataConfig) -> Table:
     """
     with damaged(path):
         arrays = arrays_of(path)
-        try:
-            import xarray  # noqa: F401
-            import zarr
-        except ImportError:
-            raise InputError(
-                f"{path} is a Zarr store, which needs packages: pip install zarr xarray"
-            ) from None
+        zarr = required(f"{path} is a Zarr store, which", "zarr", "xarray")
         wanted = None if cfg.dataset is None else cfg.dataset.strip("/")
         group = group_of(arrays, wanted)
         inside = {name: array for name, array in arrays.items() if name.rpartition("/")[0] == group and name}
