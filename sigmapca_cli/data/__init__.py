@@ -32,7 +32,7 @@ def _built(data_cfg: DataConfig, forecast: Forecast | None) -> "Source":
         near = get_close_matches(str(name), KINDS, n=1)
         hint = f"did you mean data={near[0]}?" if near else f"choose one of {', '.join(KINDS)}"
         raise InputError(f"data={name} is unknown: {hint}")
-    if not KINDS[name].reads_files and getattr(data_cfg, "path", None) is not None:
+    if not KINDS[name].reads_files and data_cfg.path is not None:
         raise InputError(f"data={name} reads no file: for data.path= use data=array, images or cifar10")
     builder = import_module(f"sigmapca_cli.data.{KINDS[name].module}").build
     if KINDS[name].forecasts:

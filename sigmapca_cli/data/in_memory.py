@@ -47,7 +47,13 @@ class PlacedSource(MemorySource):
         self._prepare_apply()
 
 
-def known_source(name: str, X: NDArray, truth: Truth, cfg: DataConfig) -> MemorySource:
-    """Return made rows X (n, p) and their truth as a source: the half asked for, and what then holds of the truth."""
-    part, options = rows_of(len(X), cfg), Standardisation.of(cfg)
-    return MemorySource(name, X[part], options, truth.in_part(part, turned=options.turns))
+def known_source(
+    name: str, X: NDArray, truth: Truth | None, cfg: DataConfig, options: Standardisation | None = None
+) -> MemorySource:
+    """Return rows X (n, p) and their truth as a source: the half asked for, and what then holds of the truth.
+
+    options: how rows are standardised, where that is not as the data group says.
+    """
+    part, options = rows_of(len(X), cfg), options or Standardisation.of(cfg)
+    held = None if truth is None else truth.in_part(part, turned=options.turns)
+    return MemorySource(name, X[part], options, held)

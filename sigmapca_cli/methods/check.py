@@ -81,7 +81,7 @@ def _becomes(objective: Objective, option: str, value: str) -> Objective:
 
 def _centred(objective: Objective, cfg: Config) -> Objective:
     centring = cfg.model.centring
-    if centring == "data" and not getattr(cfg.data, "centre", True):
+    if centring == "data" and not cfg.data.centre:
         raise InputError(
             "model.centring=data: data.centre=false leaves the rows uncentred; set model.centring=batch, noncentred or "
             "noncentred_mean"

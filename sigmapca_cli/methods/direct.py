@@ -43,7 +43,7 @@ class DirectMethod:
                 f"model.objective={name}: not a direct method; choose one of: {', '.join(ALGORITHMS)}"
             )
         refuse_unused(cfg.model)
-        if getattr(cfg, "regularisers", None):
+        if cfg.regularisers:
             raise InputError(f"regularisers: {cfg.model.name} has no training loop that they could act on")
         if cfg.ordering.name != "none":
             raise InputError(f"ordering={cfg.ordering.name}: {cfg.model.name} is ordered by variance already")

@@ -256,7 +256,7 @@ def make_method(cfg: Config) -> Any:
         from sigmapca_cli.methods.direct import DirectMethod
 
         return DirectMethod.build(cfg)
-    terms = normalise_regularisers(getattr(cfg, "regularisers", None))
+    terms = normalise_regularisers(cfg.regularisers)
     objective, second = check(cfg, terms)
     h = nonlinearities.REGISTRY[cfg.nonlinearity.name]
     one = cfg.nonlinearity.derivative == "one"

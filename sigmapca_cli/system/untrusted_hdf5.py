@@ -118,6 +118,17 @@ def as_text(value: Any) -> str:
     return value.decode("utf-8", "replace").rstrip("\0") if isinstance(value, bytes) else str(value)
 
 
+def has_format(path: Any, name: str) -> bool:
+    """Return whether a file is HDF5 with this text in its attribute `format`, which each of our formats has."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return as_text(file.attrs.get("format", "")) == name
+    except Exception:  # damaged: the next reader raises the error
+        return False
+
+
 def self_contained(file: Any) -> Any:
     """An open h5py file, if nothing in it leads to another: HDF5 can link to any file, or keep its values there.
 

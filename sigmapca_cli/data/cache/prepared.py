@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.images.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource, one_in_parts, strip_of
-from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.in_memory import MemorySource, known_source
 from sigmapca_cli.data.locate import existing
 from sigmapca_cli.data.source import Source
-from sigmapca_cli.data.standardisation import Standardisation, images_of, rows_of
+from sigmapca_cli.data.standardisation import Standardisation, images_of
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
-from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
+from sigmapca_cli.system.untrusted_hdf5 import as_text, has_format, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-data", 1
 
@@ -62,13 +62,7 @@ def open_prepared(path: Path) -> Iterator[Any]:
 
 def is_prepared(path: Path) -> bool:
     """Return whether a file has the attribute of this format."""
-    import h5py
-
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            return as_text(file.attrs.get("format", "")) == FORMAT
-    except Exception:  # damaged: the next reader raises the error
-        return False
+    return has_format(path, FORMAT)
 
 
 CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
@@ -87,8 +81,9 @@ def load(path: Path, cfg: DataConfig) -> Source:
             raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
         geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    younger = getattr(cfg, "whiten_rank", None), getattr(cfg, "centre", True)
-    options = Standardisation(*_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input, *younger)
+    options = Standardisation(
+        *_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input, cfg.whiten_rank, cfg.centre
+    )
     if kind == "matrix":
         return _matrix(attrs, data, truth, options, cfg)
     shape, stride, pad = geometry
@@ -105,10 +100,9 @@ def load(path: Path, cfg: DataConfig) -> Source:
 
 def _scaling(made: dict[str, Any], cfg: DataConfig) -> tuple[str, float | None]:
     """Return (standardise, ε) as prepared, unless `cfg` has another value than the default of its kind."""
-    asked = getattr(cfg, "standardise", None)
-    if not getattr(cfg, "recognise", True) or asked == usual_standardise(cfg.name):
+    if not cfg.recognise or cfg.standardise == usual_standardise(cfg.name):
         return made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
-    return str(asked), getattr(cfg, "epsilon", None)
+    return str(cfg.standardise), cfg.epsilon
 
 
 def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
@@ -152,10 +146,7 @@ def _read_truth(file: Any) -> Truth | None:
 def _matrix(
     attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: DataConfig
 ) -> MemorySource:
-    part = rows_of(len(data), cfg)
-    if truth is not None:
-        truth = truth.in_part(part, turned=options.turns)
-    source = MemorySource(as_text(attrs["name"]), data[part], options, truth)
+    source = known_source(as_text(attrs["name"]), data, truth, cfg, options)
     source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
     return source
 

@@ -28,7 +28,7 @@ from sigmapca_cli.system.untrusted_hdf5 import as_text
 
 def options_of(cfg: DataConfig) -> dict[str, Any]:
     """Return the fields of a data group; fields that older versions lack only if they differ from the default."""
-    held = {f.name: getattr(cfg, f.name) for f in fields(DataConfig) if hasattr(cfg, f.name)}
+    held = {f.name: getattr(cfg, f.name) for f in fields(DataConfig)}
     return {
         name: value
         for name, value in held.items()
@@ -57,7 +57,7 @@ def _write_common(file: Any, source: Source, cfg: DataConfig, data: NDArray) -> 
         format=FORMAT,
         format_version=FORMAT_VERSION,
         name=source.name,
-        source=str(getattr(cfg, "path", None) or f"data={cfg.name}"),
+        source=str(cfg.path or f"data={cfg.name}"),
         options=json.dumps(options_of(cfg), sort_keys=True),
         checksum=checksum(data),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -13,6 +13,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.images.patches import (
     PIXEL_EPSILON,
     PatchSource,
+    chosen_of,
     one_in_parts,
     padding_width,
     patch_source,
@@ -53,17 +54,14 @@ def image_files(folder: Path, hidden: bool = False) -> list[Path]:
 
 
 def choose_files(files: list[Path], cfg: DataConfig) -> list[Path]:
-    """Return data.images of the files (the first, or a random choice in their order), then the half or part asked for.
+    """Return data.images of the files, then the half or part asked for.
 
     The parts of one file are strips of its picture, which `from_files` takes.
     """
-    count = len(files) if cfg.images is None else cfg.images
-    if count > len(files):
-        raise InputError(f"data.images={count}, but there are only {len(files)}: lower data.images")
-    if cfg.select == "random":
-        chosen = np.sort(np.random.default_rng(cfg.seed).permutation(len(files))[:count])
-        files = [files[i] for i in chosen]
-    return files[:1] if one_in_parts(count, cfg) and cfg.patch != 0 else files[:count][images_of(count, cfg)]
+    chosen = np.arange(len(files))[chosen_of(len(files), cfg)]
+    if not one_in_parts(len(chosen), cfg) or cfg.patch == 0:
+        chosen = chosen[images_of(len(chosen), cfg)]
+    return [files[i] for i in chosen]
 
 
 class RaggedPatchSource(Source):

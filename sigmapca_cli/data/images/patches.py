@@ -81,19 +81,22 @@ class PatchSource(Source):
 
 
 def choose_images(images: NDArray, cfg: DataConfig) -> NDArray:
-    """Return data.images of the images (the first, or a random choice in their order), then the half or part asked for.
+    """Return data.images of the images, then the half or part asked for.
 
     The parts of one image are strips of it, one below the other.
     """
-    count = len(images) if cfg.images is None else cfg.images
-    if count > len(images):
-        raise InputError(f"data.images={count}, but there are only {len(images)}: lower data.images")
-    if cfg.select == "random":
-        chosen = np.sort(np.random.default_rng(cfg.seed).permutation(len(images))[:count])
-        images = images[chosen]
-    if one_in_parts(count, cfg):
-        return strip_of(images[:count], cfg)
-    return images[:count][images_of(count, cfg)]
+    images = images[chosen_of(len(images), cfg)]
+    return strip_of(images, cfg) if one_in_parts(len(images), cfg) else images[images_of(len(images), cfg)]
+
+
+def chosen_of(count: int, cfg: DataConfig) -> Index | slice:
+    """Return data.images of `count` images: the first, or a random choice in their order."""
+    asked = count if cfg.images is None else cfg.images
+    if asked > count:
+        raise InputError(f"data.images={asked}, but there are only {count}: lower data.images")
+    if cfg.select != "random":
+        return slice(0, asked)
+    return np.sort(np.random.default_rng(cfg.seed).permutation(count)[:asked])
 
 
 def one_in_parts(count: int, cfg: DataConfig) -> bool:

@@ -20,6 +20,7 @@ from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.moments.eigenpairs import by_vectors
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
 from sigmapca_cli.data.on_disk.row_sample import RowSample
+from sigmapca_cli.data.readers.locations import in_array
 from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
 from sigmapca_cli.system import row_shards
@@ -76,7 +77,7 @@ class SparseSource(Source):
             return
         row = int(np.searchsorted(self.X.indptr, bad[0], side="right")) - 1
         column = int(self.X.indices[bad[0]])
-        at = place(row, column) if place else f"at row {row}, column {column}, counted from 0"
+        at = (place or in_array)(row, column)
         kind = "NaN" if np.isnan(self.X.data[bad[0]]) else "infinity"
         more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
         raise InputError(f"{where}: {kind} {at}{more}: remove or replace {'them' if more else 'it'}")

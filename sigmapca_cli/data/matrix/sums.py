@@ -30,7 +30,7 @@ from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
-from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
+from sigmapca_cli.system.untrusted_hdf5 import as_text, has_format, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-moments", 1
 NO_ROWS = (
@@ -63,10 +63,9 @@ def build(cfg: DataConfig) -> MomentSource:
     """Return the merged moments of all files of `data.path`."""
     if cfg.path is None:
         raise InputError("data=moments needs data.path=FILE, or a pattern such as 'part-*.h5'")
-    if cfg.part is not None:
-        raise InputError(f"data.part={cfg.part}: {NO_ROWS}")
-    if cfg.half != "all":
-        raise InputError(f"data.half={cfg.half}: {NO_ROWS}")
+    for key, asked in (("part", cfg.part), ("half", cfg.half)):
+        if asked not in (None, "all"):
+            raise InputError(f"data.{key}={asked}: {NO_ROWS}")
     merged: Moments | None = None
     first: tuple[Path, list[str] | None] | None = None
     origins: dict[str, Path] = {}
@@ -86,13 +85,7 @@ def build(cfg: DataConfig) -> MomentSource:
 
 def is_moments(path: Path) -> bool:
     """Return whether a file has the attribute of this format."""
-    import h5py
-
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            return as_text(file.attrs.get("format", "")) == FORMAT
-    except Exception:  # damaged: the next reader raises the error
-        return False
+    return has_format(path, FORMAT)
 
 
 def read(path: Path) -> tuple[Moments, list[str] | None, str]:

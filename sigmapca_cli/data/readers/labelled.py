@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,9 +62,5 @@ def table_of(array: Any, cfg: DataConfig, where: object) -> Table:
         numbers = [None if a is None or a.dtype.kind not in "biuf" else a.astype(np.float64) for a in along]
         return as_matrix(values, cfg, where, dims, words, numbers)
     rows, columns = (labels[0], labels[1]) if array.ndim == 2 else (None, None)
-    return Table(values, columns, units_of(array, columns), labels=rows)
-
-
-def units_of(array: Any, columns: Sequence[str] | None) -> dict[str, str]:
-    """Return the unit of all columns, under "", as the attributes of an array of xarray say it."""
-    return {"": str(array.attrs["units"])} if "units" in array.attrs else {}
+    units = {"": str(array.attrs["units"])} if "units" in array.attrs else {}  # of all columns
+    return Table(values, columns, units, labels=rows)

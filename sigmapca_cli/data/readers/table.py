@@ -61,13 +61,13 @@ def chosen(
     """
     if names is not None and (expected := getattr(cfg, "expected", None)) is not None:
         return in_order(names, expected, where, left_out)
-    if (wanted := getattr(cfg, "columns", None)) is not None:
+    if (wanted := cfg.columns) is not None:
         keep = [place_of(name, names, width, "columns", where) for name in wanted]
         if twice := next((name for name, i in zip(wanted, keep, strict=True) if keep.count(i) > 1), None):
             raise InputError(f"data.columns names {twice!r} twice: name each column once")
     else:
         keep = [i for i in range(width) if i not in left_out]
-    unwanted = getattr(cfg, "drop", None) or []
+    unwanted = cfg.drop or []
     dropped = {place_of(name, names, width, "drop", where) for name in unwanted}
     keep = [i for i in keep if i not in dropped]
     if not keep:
@@ -166,7 +166,7 @@ def is_counter(name: str | None, values: NDArray) -> bool:
 
 def without_counter(table: Table, cfg: DataConfig, where: object) -> Table:
     """Return the table without a first column that only numbers the rows, and with a note about it."""
-    explicit = getattr(cfg, "columns", None) is not None or not getattr(cfg, "recognise", True)
+    explicit = cfg.columns is not None or not cfg.recognise
     explicit = explicit or (table.names is not None and getattr(cfg, "expected", None) is not None)
     data = table.data
     if explicit or not isinstance(data, np.ndarray | RowFile) or len(data.shape) != 2 or data.shape[1] < 2:

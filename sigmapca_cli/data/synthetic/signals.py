@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.in_memory import MemorySource
+from sigmapca_cli.data.in_memory import MemorySource, known_source
 from sigmapca_cli.data.locate import existing
-from sigmapca_cli.data.standardisation import Standardisation, rows_of
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import reason
@@ -150,8 +149,6 @@ def sample(cfg: DataConfig) -> tuple[Array, Truth | None, int | None, tuple[str,
 
 def build(cfg: DataConfig) -> MemorySource:
     X, truth, rate, names = sample(cfg)
-    part, options = rows_of(len(X), cfg), Standardisation.of(cfg)
-    held = None if truth is None else truth.in_part(part, turned=options.turns)
-    source = MemorySource("signals", X[part], options, held)
+    source = known_source("signals", X, truth, cfg)
     source.sample_rate, source.names = rate, names
     return source
