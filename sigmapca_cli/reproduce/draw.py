@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,12 +63,14 @@ def nothing(results: Results) -> Figure:
     return figure
 
 
-def filter_panels(results: Results, columns: int = 4, width: float = 2.6, words: float = 0.42) -> Figure:
-    """One grid of filters a panel, in the order of the plan."""
+def filter_panels(
+    results: Results, columns: int, width: float = 2.6, words: float = 0.42, height: float = 0.5
+) -> Figure:
+    """One grid of filters a panel, in the order of the plan; height: that of a grid over its width."""
     shown = shown_panels(results)
     columns = min(columns, len(shown))
     lines = math.ceil(len(shown) / columns)
-    figure = new_figure(width * columns, (width * 0.5 + words) * lines)
+    figure = new_figure(width * columns, (width * height + words) * lines)
     for i, panel in enumerate(shown):
         axes = figure.add_subplot(lines, columns, i + 1)
         filter_panel(axes, results, panel.key)
@@ -88,16 +91,9 @@ def filter_panel(axes: Axes, results: Results, key: str, first: int | None = Non
     axes.spines[:].set_visible(False)
 
 
-def square_filter_panels(results: Results, columns: int = 2) -> Figure:
+def square_filter_panels(results: Results) -> Figure:
     """As `filter_panels` for 64 filters, which make a square."""
-    shown = shown_panels(results)
-    lines = math.ceil(len(shown) / columns)
-    figure = new_figure(3.4 * columns, 3.75 * lines)
-    for i, panel in enumerate(shown):
-        axes = figure.add_subplot(lines, columns, i + 1)
-        filter_panel(axes, results, panel.key)
-        caption(axes, i, panel.caption, 52)
-    return figure
+    return filter_panels(results, 2, 3.4, 0.35, 1.0)
 
 
 def signal_panels(results: Results) -> Figure:
@@ -188,7 +184,7 @@ def curve_panel(
 
 def grid_of(columns: int, width: float = 2.6, words: float = 0.42) -> Callable[[Results], Figure]:
     """`filter_panels` with so many columns and so many inches for the words of a panel."""
-    return lambda results: filter_panels(results, columns, width, words)
+    return partial(filter_panels, columns=columns, width=width, words=words)
 
 
 def shown_panels(results: Results) -> list[Panel]:

@@ -29,17 +29,26 @@ ABOUT_A = ("moments",)
 
 @dataclass(frozen=True)
 class Condition:
-    """A number that is measured once a repetition, and what is asked of it: `value RELATION threshold`."""
+    """A number that is measured once a repetition, and what is asked of it, such as "≥ 0.95"."""
 
     measure: str
-    relation: str
-    threshold: float
+    asked: str
     value: Callable[[Results], float]
+
+    @property
+    def relation(self) -> str:
+        """The relation, one of RELATIONS."""
+        return self.asked.partition(" ")[0]
+
+    @property
+    def threshold(self) -> float:
+        """The number on the other side of it."""
+        return float(self.asked.partition(" ")[2])
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: it holds where `value RELATION threshold`, and what stands in `also` as well.
+    """One claim: it holds where the value is as asked for, such as "≥ 0.95", and what stands in `also` as well.
 
     ours: a claim that the paper does not make. not_for: ways in which it is not judged, because it holds or fails by
     the construction of the solver there. recorded: a loss of the authors' own runs, compared with their recipe and
@@ -48,8 +57,7 @@ class Claim:
 
     text: str
     measure: str
-    relation: str
-    threshold: float
+    asked: str
     value: Callable[[Results], float]
     recorded: bool = False
     ours: bool = False
@@ -59,8 +67,19 @@ class Claim:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """All that is asked for, the main one first."""
-        first = Condition(self.measure, self.relation, self.threshold, self.value)
+        first = Condition(self.measure, self.asked, self.value)
         return (first, self.also) if self.also else (first,)
+
+    @classmethod
+    def of_loss(cls, loss: float, key: str, what: str = "") -> Claim:
+        """Return the claim that a loss of the authors' own runs comes out in a panel; `what`: of which method."""
+        return cls(
+            f"Recorded loss {loss:g}{what and ': '}{what}",
+            "mean over the last epoch, relative difference",
+            "≤ 0.01",
+            lambda r: abs(r.loss(key) / loss - 1),
+            recorded=True,
+        )
 
     def applies(self, setting: Setting) -> bool:
         """Return whether the claim is judged at all in a setting."""

@@ -19,7 +19,8 @@ from sigmapca_cli.reproduce import document
 from sigmapca_cli.reproduce.judge import state
 from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import Reports, counts, number, share, spread
-from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports, write
+from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports
+from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 
 Stored = dict[str, Any]
@@ -36,6 +37,7 @@ KINDS = (
     "claim", "run", "held", "ours", "ordering", "mcc", "explained", "command", "agreement", "halves", "results",
     "table",
 )  # fmt: skip
+OF_A_RUN = {"mcc": "mcc", "explained": "explained_variance", "command": "command"}
 PLACE = re.compile(r"\{\{(.+?)\}\}")
 
 
@@ -90,7 +92,7 @@ def write_docs(root: Path, docs: Path) -> list[Path]:
     text = json.dumps(results["reproduction"], indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     (docs / "results").mkdir(parents=True, exist_ok=True)
     for path, content in {docs / "results" / "reproduction.json": text, **made}.items():
-        write(path, content)
+        replace_file(path, content.encode())
     return list(made)
 
 
@@ -123,12 +125,8 @@ def fill(words: str, results: dict[str, Any]) -> str:
             return share(counts(reports_of(stored), rest, own=kind == "ours"))
         if kind == "ordering":
             return ordering(results["ordering"])
-        if kind == "mcc":
-            return str(results["findings"]["runs"][rest]["mcc"])
-        if kind == "explained":
-            return str(results["findings"]["runs"][rest]["explained_variance"])
-        if kind == "command":
-            return str(results["findings"]["runs"][rest]["command"])
+        if kind in OF_A_RUN:
+            return str(results["findings"]["runs"][rest][OF_A_RUN[kind]])
         if kind == "agreement":
             return agreement(results["halves"])
         if kind == "halves":

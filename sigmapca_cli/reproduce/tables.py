@@ -31,8 +31,7 @@ def finds_eigenvectors(name: str) -> Claim:
     return Claim(
         f"{name} finds the eigenvectors",
         "matched |cos| with the eigendecomposition",
-        "≥",
-        ALIGNED,
+        f"≥ {ALIGNED}",
         lambda r: r.agreement(name, "pca_svd"),
     )
 
@@ -43,15 +42,13 @@ def finds_subspace(name: str) -> tuple[Claim, Claim]:
         Claim(
             f"{name} finds the PCA subspace",
             "explained variance over that of PCA",
-            "≥",
-            0.99,
+            "≥ 0.99",
             lambda r: r.ratio(name, "pca_svd", "explained_variance"),
         ),
         Claim(
             f"{name} leaves the axes arbitrary",
             "matched |cos| with the eigenvectors, less that of random axes in the subspace",
-            "≤",
-            0.1,
+            "≤ 0.1",
             lambda r: r.agreement(name, "pca_svd") - r.subspace_chance("pca_svd"),
         ),
     )
@@ -81,8 +78,7 @@ def fails(name: str) -> Claim:
     return Claim(
         f"{name} finds no meaningful filters",
         "matched |cos| with the main method, less that of random axes in one subspace",
-        "≤",
-        0.1,
+        "≤ 0.1",
         lambda r: r.agreement(name, "nlpca") - r.subspace_chance("nlpca"),
     )
 
@@ -104,8 +100,7 @@ NONLINEAR_SUMMARY = Experiment(
         Claim(
             "h′ = 1 leaves the filters alike where σ is estimated from the data",
             "matched |cos| of rows 9 and 10, less that of row 9 between two seeds",
-            "≥",
-            -0.05,
+            "≥ -0.05",
             lambda r: r.agreement("nlpca", "nlpca_modified_derivative") - r.between_seeds("nlpca"),
             not_for=ABOUT_A,
         ),

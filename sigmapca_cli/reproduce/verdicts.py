@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sigmapca_cli.reproduce.judge import SOLVERS, Verdict, judge
 from sigmapca_cli.reproduce.plan import Setting, name_of
 from sigmapca_cli.reproduce.results import Results, last_loss
 from sigmapca_cli.storage.read import StoredRun
+from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 
 WAYS = ("default", "paper", "newton", "moments")
@@ -48,11 +48,9 @@ def conclude(experiment: Experiment, setting: Setting, outcomes: list[Outcome], 
     judged = [judge(claim, results) for claim in experiment.claims if claim.applies(setting)]
     verdicts = [verdict for verdict in judged if verdict is not None]
     save(experiment.draw(results), folder / "figure", dpi=110)
-    write(folder / "numbers.csv", numbers(experiment, results))
-    write(
-        folder / "verdicts.json",
-        json.dumps(report(experiment, results, verdicts), indent=1, ensure_ascii=False),
-    )
+    replace_file(folder / "numbers.csv", numbers(experiment, results).encode())
+    text = json.dumps(report(experiment, results, verdicts), indent=1, ensure_ascii=False)
+    replace_file(folder / "verdicts.json", text.encode())
     return verdicts
 
 
@@ -127,16 +125,6 @@ def shown(value: Any) -> str:
         return str(bool(value)).lower()
     number = float(value)
     return f"{number:.6g}" if math.isfinite(number) else ""
-
-
-def write(path: Path, text: str) -> None:
-    """Replace a file in one step."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read_reports(root: Path, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -95,4 +95,5 @@ def test_panel_keys_are_unique_and_relations_known():
     for experiment in EXPERIMENTS.values():
         keys = [panel.key for panel in experiment.panels]
         assert len(keys) == len(set(keys))
-        assert all(claim.relation in RELATIONS for claim in experiment.claims) and experiment.claims
+        asked = [condition for claim in experiment.claims for condition in claim.conditions]
+        assert asked and all(one.relation in RELATIONS and one.threshold < 10 for one in asked)

@@ -120,13 +120,13 @@ def test_judging(relation, values, expected):
 def test_a_claim_is_judged_by_every_seed(finished):
     """Of the two seeds one fulfils this made claim and the other does not."""
     results = opened(finished, "default")
-    claim = Claim("c", "m", ">", 0.5, lambda r: float(r.name("a1") == "a1@1" and r.run("a1") is not None))
-    first = Claim("c", "m", ">", 0.5, lambda r: float(r.run("a1") is not None))
+    claim = Claim("c", "m", "> 0.5", lambda r: float(r.name("a1") == "a1@1" and r.run("a1") is not None))
+    first = Claim("c", "m", "> 0.5", lambda r: float(r.run("a1") is not None))
     assert judge(first, results)["state"] == HELD
     results.asked.clear()
     verdict = judge(replace(claim, value=lambda r: float(r.run("a1").config["seed"])), results)
     assert (verdict["values"], verdict["state"]) == ([0.0, 1.0], UNDECIDED)
-    unseeded = judge(Claim("c", "m", ">", 0.5, lambda r: float(r.measure("linear", "mcc"))), results)
+    unseeded = judge(Claim("c", "m", "> 0.5", lambda r: float(r.measure("linear", "mcc"))), results)
     assert len(unseeded["values"]) == 1
 
 
@@ -140,7 +140,7 @@ def opened(finished, way):
 def test_a_second_condition_can_refuse_what_the_first_one_holds(finished):
     """The last eigenvectors are far from Gaussian, and explain nothing: they do not separate."""
     results = opened(finished, "default")
-    claim = Claim("c", "m", ">", 0.0, lambda r: 1.0, also=Condition("explained", "≥", 0.95, lambda r: 0.0))
+    claim = Claim("c", "m", "> 0", lambda r: 1.0, also=Condition("explained", "≥ 0.95", lambda r: 0.0))
     assert judge(claim, results)["state"] == NOT_HELD
     assert judge(replace(claim, also=None), results)["state"] == HELD
 
@@ -156,7 +156,7 @@ def test_every_claim_of_separation_asks_for_explained_variance():
 
 def test_a_missing_run_leaves_a_claim_open():
     nothing = Results(POINTS.panels, Setting(), {}, {"a1": "diverged"})
-    verdict = judge(Claim("c", "m", "≥", 1.0, lambda r: r.loss("a1")), nothing)
+    verdict = judge(Claim("c", "m", "≥ 1", lambda r: r.loss("a1")), nothing)
     assert verdict["state"] == NOT_MEASURED and verdict["note"] == "a1: diverged"
     with pytest.raises(Missing):
         nothing.filters("other")
