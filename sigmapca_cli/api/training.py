@@ -43,7 +43,7 @@ def train(
         Scale of the nonlinearity. "auto" chooses it for each component from the data, as `a=auto` does.
     model : str, optional
         A method, as `sigmapca models` lists them.
-    solver : {"stochastic", "newton", "moments"}, optional
+    solver : {"stochastic", "newton", "moments", "independence"}, optional
         Which way the solution is found.
     seed : int, optional
         Start and order of the rows.

@@ -9,6 +9,7 @@ from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig, kinds_of
 from sigmapca_cli.data.row_order import order_in
 from sigmapca_cli.data.source import Source
+from sigmapca_cli.data.standardisation import rows_of
 from sigmapca_cli.system.errors import InputError
 
 ALTERNATE = ("even", "odd")
@@ -65,6 +66,20 @@ def halves_of(cfg: DataConfig, source: Source | None = None) -> Halves:
     if source.pictures is not None:
         one = Halves(STRETCHES, "two strips of the image")
         return one if source.pictures == 1 else Halves(ALTERNATE, "even and odd images")
+    made = EVERY_SECOND
     if (order := order_in(source)).ordered:
-        return Halves(STRETCHES, f"two stretches of rows, because {order.words}", True)
-    return EVERY_SECOND
+        made = Halves(STRETCHES, f"two stretches of rows, because {order.words}", True)
+    refuse_copies(source, made, whole)
+    return made
+
+
+def refuse_copies(source: Source, made: Halves, whole: DataConfig) -> None:
+    """Raise InputError if the halves share rows that are copies: they are no two samples, and agree falsely."""
+    if source.copies is None:
+        return
+    some, others = (rows_of(source.n, cfg) for cfg in made.configs(whole))
+    if count := source.copies.shared(some, others):
+        raise InputError(
+            f"{source.copies.words}, and {count} of the first half ({made.words}) are in the second: halves agree "
+            "falsely; keep each row once"
+        )

@@ -100,8 +100,8 @@ WORDS = {
 def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
     """Return whether the rows of a source have an order, by what is known of it, else by its components Y (m, k).
 
-    source: has `ordered`, `timed`, `pieces`, `sample_rate` and `windows` as `Source` has them. index (m,): numbers of
-    the rows of Y; those from 0 on unless given.
+    source: has `ordered`, `timed`, `pieces`, `sample_rate`, `windows` and `copies` as `Source` has them. index (m,):
+    numbers of the rows of Y; those from 0 on unless given.
     """
     known = {"windows": source.windows, "sound": source.sample_rate is not None, "time": source.timed}
     reason = next((name for name, holds in known.items() if holds), None)
@@ -109,7 +109,11 @@ def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
         return RowOrder(bool(source.ordered), "given")
     if reason is not None and reason != "time":
         return RowOrder(True, reason)
-    pieces = pieces_of(source, np.arange(len(Y)) if index is None else index)
+    index = np.arange(len(Y)) if index is None else index
+    if source.copies is not None:  # a table that is written twice follows nothing
+        first = source.copies.distinct(index)[0]
+        Y, index = Y[first], index[first]
+    pieces = pieces_of(source, index)
     return RowOrder(True, reason, is_white(Y, pieces)) if reason is not None else order_of(Y, pieces)
 
 

@@ -4,12 +4,14 @@ import copy
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigmapca_cli.data.cleaning.copies import Copies, copies_of
 from sigmapca_cli.data.moments.accumulate import Moments, standardisation, streamed_moments
 from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.moments.covariance import SecondMoments, Whitening
@@ -133,6 +135,11 @@ class Source(SecondMoments):
             raise InputError(whole_refused(self.p))
         self._data_mean, self._offset = self.mean, np.zeros_like(self.mean)
         return low_rank_whitening(self.leading_axes(min(rank, self.n, self.p)), options.whiten, rank)
+
+    @cached_property
+    def copies(self) -> Copies | None:
+        """Which rows are copies of each other; None if few are, or they are too many to ask."""
+        return copies_of(self)
 
     @property
     def windows(self) -> bool:

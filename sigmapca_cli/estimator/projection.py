@@ -127,8 +127,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if weights is not None:
             X, weights = (X.tocsr() if issparse(X) else X)[weights > 0], weights[weights > 0]
         rows, Y = Rows.of(X, weights), self._components(X)
-        found = self._certificate(Y, level, rows.weights)
-        return replace(found, cut=cut_by(rows.source, Y / rows.unit, rows.weights))
+        weights = rows.weights
+        if weights is None and rows.source.copies is not None:
+            first, weights = rows.source.copies.distinct()
+            Y = Y[first]
+        found = self._certificate(Y, level, weights)
+        return replace(found, cut=cut_by(rows.source, Y / rows.unit, weights))
 
     def _certificate(self, Y: np.ndarray, level: float, weights: np.ndarray | None) -> Certificate:
         settings = settings_of(self)

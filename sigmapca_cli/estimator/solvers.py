@@ -50,7 +50,12 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
     from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 
     k, Y = P.shape[1], np.ascontiguousarray(rows @ P)
+    copies, weights = rows.source.copies if rows.in_sequence else None, rows.weights
+    if copies is not None:
+        first, weights = copies.distinct()
+        Y = Y[first]
     order = order_of_rows(settings, rows, Y)
+    weights = None if order.ordered else weights
     in_time = order.in_time and k > 1 and (settings.ordered or are_long_enough((), len(Y)))
     answer = answered(
         Y,
@@ -58,7 +63,7 @@ def independence(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray
         order.ordered,
         start=start,
         spectra=spectra_of(Y) if in_time else None,
-        weights=rows.weights,
+        weights=weights,
         tol=settings.tol,
         max_iter=settings.max_iter,
     )

@@ -51,15 +51,18 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     index = own_of(chosen, source.n)
     W = np.asarray(run.encoder if run.rotation is not None else run.filters, dtype=np.float64)
     Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
-    cut = cut_by(source, Y) if run.rotation is None else None
+    numbers, weights = np.concatenate(gathered(index)), None
+    order = row_order(source, Y, numbers)
+    if source.copies is not None:
+        first, weights = source.copies.distinct(numbers)
+        Y, numbers, weights = Y[first], numbers[first], None if order.ordered else weights
+    cut = cut_by(source, Y, weights) if run.rotation is None else None
     if (
         run.rotation is not None
     ):  # white on the rows of the training; their variances on others say nothing of axes
         Y = Y / np.maximum(Y.std(0), np.finfo(float).tiny)
-    numbers = np.concatenate(gathered(index))
-    order = row_order(source, Y, numbers)
     with shared(None):  # every rank has all of these rows
-        found = certificate_of(run, model, Y, level, order, pieces_of(source, numbers))
+        found = certificate_of(run, model, Y, level, order, pieces_of(source, numbers), weights)
     return replace(as_trained(found, run, source), cut=cut)
 
 
@@ -93,18 +96,25 @@ def cut_by(source: Any, Y: Array, weights: Array | None = None) -> Array:
 
 
 def certificate_of(
-    run: Any, model: Any, Y: Array, level: float, order: RowOrder, pieces: tuple[int, ...]
+    run: Any,
+    model: Any,
+    Y: Array,
+    level: float,
+    order: RowOrder,
+    pieces: tuple[int, ...],
+    weights: Array | None = None,
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) of a run, for the equation that trained it.
 
-    order: whether the rows have one. pieces: rows at which a new stretch of time begins.
+    order: whether the rows have one. pieces: rows at which a new stretch of time begins. weights (n,): of rows without
+    an order, of mean 1.
     """
     if is_linear(model):
-        return certify_variances(Y, level, ordered=order.ordered)
+        return certify_variances(Y, level, order.ordered, weights)
     if way_stored(run.config) is Way.MOMENTS:
         from sigmapca_cli.evaluation.fourth import certify_fourth
 
-        return certify_fourth(Y, float(run.evaluation["lam"]), level, ordered=order.ordered)
+        return certify_fourth(Y, float(run.evaluation["lam"]), level, weights, order.ordered)
     if way_stored(run.config) is Way.INDEPENDENCE:
         from sigmapca_cli.evaluation.independence import certify_independence
         from sigmapca_cli.solvers.independence.spectra import spectra_of
@@ -116,11 +126,13 @@ def certificate_of(
             ordered=order.ordered,
             spectra=spectra_of(Y, pieces) if "bands" in run.evaluation else None,
             pieces=pieces,
+            weights=weights,
         )
     setting = run.config.get("nonlinearity", {})
     kind, derivative = str(setting.get("name", "scaled_tanh")), str(setting.get("derivative", "true")).lower()
     c = float(setting["c"]) if kind == "asymmetric" and "c" in setting else None
-    return certify(Y, kind, derivative, scale_of(run, setting, Y), level, c=c, ordered=order.ordered)
+    scale = scale_of(run, setting, Y)
+    return certify(Y, kind, derivative, scale, level, c=c, weights=weights, ordered=order.ordered)
 
 
 def is_linear(model: Any) -> bool:
@@ -178,14 +190,16 @@ def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
     return np.asarray(a, np.float64) * np.asarray(trained, np.float64) / np.maximum(Y.std(0), 1e-300)
 
 
-def certify_variances(Y: Array, level: float = LEVEL, ordered: bool = False) -> Certificate:
+def certify_variances(
+    Y: Array, level: float = LEVEL, ordered: bool = False, weights: Array | None = None
+) -> Certificate:
     """Return the certificate of the components Y (n, k) of linear PCA: a pair is identified if its variances differ.
 
     The curvature of the Rayleigh quotient is (σ_j/σ_i − σ_i/σ_j)². The angle of an axis to its limit is
     ρ_ij·σ_iσ_j/|σ_i² − σ_j²|; its error follows from that of the correlation ρ_ij.
-    ordered: whether the rows depend on their neighbours.
+    ordered: whether the rows depend on their neighbours. weights (n,): of the rows, of mean 1.
     """
-    blocks = Blocks(Y, 8192)
+    blocks = Blocks(Y, 8192, None if weights is None else weights[:, None])
     n, mean, sigma = blocks.location()
     k = len(sigma)
     moments = accumulate(blocks, n, mean, sigma, lambda z, a: (z, np.ones_like(z)), np.ones(k))

@@ -106,6 +106,7 @@ def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a:
     k = len(sigma)
     groups = int(np.clip(n // 4, 2, GROUPS))
     edges = np.floor(np.arange(groups + 1) * (n / groups)).astype(int)
+    edges[-1] = n  # 50 × (201 / 50) is less than 201
     # One product per group, (z, z²)ᵀ(φ, φ′, zφ′, z, 1), holds all of its moments.
     products, mass = np.zeros((groups, 2 * k, 4 * k + 1)), np.diff(edges).astype(np.float64)
     overall: dict[str, Any] = {}

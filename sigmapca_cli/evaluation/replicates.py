@@ -17,6 +17,11 @@ def weaknesses(runs: Sequence[Any]) -> list[str]:
             "these runs saw the same rows: their agreement tests the optimiser, not the data; to test the data train "
             "on parts of them: sigmapca train -m data.part=1/5,2/5,3/5,4/5,5/5 init=orthogonal …"
         )
+    if shared := sum(int(run.attrs.get("copies_elsewhere", 0)) for run in runs):
+        sentences.append(
+            f"{shared} rows of these runs are copies of rows of the other parts: parts that share rows are no samples "
+            "of their own, and their agreement is no evidence; keep each row once"
+        )
     starts = {start_of(run.config) for run in runs}
     if len(starts) == 1 and (start := starts.pop()):
         sentences.append(f"{start}: their agreement is no evidence")
@@ -43,10 +48,12 @@ def on_the_same_rows(runs: Sequence[Any]) -> bool:
 
 
 def tested_by(runs: Sequence[Any]) -> str:
-    """Return what the agreement of runs tests: "the data", "the optimiser", or "nothing" for runs that cannot differ.
+    """Return what the agreement of runs tests: "the data", "the optimiser", or "nothing".
 
-    It is the data if no two of them saw the same rows.
+    It is the data if no two of them saw the same rows, and nothing if they cannot differ, or their parts share copies.
     """
+    if any(run.attrs.get("copies_elsewhere", 0) for run in runs):
+        return "nothing"
     if on_the_same_rows(runs) and all(start_of(run.config) for run in runs):
         return "nothing"
     return "the data" if len({rows_of(run) for run in runs}) == len(runs) else "the optimiser"
@@ -55,7 +62,7 @@ def tested_by(runs: Sequence[Any]) -> str:
 def in_words(good: int, components: int, runs: int, mean: float, tests: str) -> str:
     """Return how many components come back in so many runs, of this mean stability index, and what this tests."""
     if tests == "nothing":
-        return f"{runs} runs that cannot differ (mean stability index {mean:.3f})"
+        return f"{runs} runs whose agreement is no evidence (mean stability index {mean:.3f})"
     where = "on other rows each" if tests == "the data" else "on the same rows"
     return (
         f"{good} of {components} components come back in {runs} runs {where} (mean stability index {mean:.3f}): "

@@ -40,7 +40,7 @@ def run_on(x, evaluation=None, attrs=None, **config):
         config={**base, **config},
     )
     source = SimpleNamespace(n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index] @ W])
-    source.windows = source.timed = source.sample_rate = None
+    source.windows = source.timed = source.sample_rate = source.copies = None
     return run, source
 
 

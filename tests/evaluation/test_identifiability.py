@@ -175,6 +175,12 @@ def test_scale_sign_order_and_blocks_change_nothing():
     np.testing.assert_allclose(certify(Y, block=13).angle, found.angle, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [107, 155, 201, 246])
+def test_any_number_of_rows_is_divided_into_groups(n):
+    """The last edge of n/4 groups of n/(n/4) rows is n, whatever the rounding."""
+    assert certify(np.random.default_rng(0).standard_normal((n, 3))).n == n
+
+
 def test_mixed_sources_in_plain_words():
     g = np.random.default_rng(1)
     Y = np.concatenate([g.laplace(size=(4000, 2)) / np.sqrt(2) * 3, g.standard_normal((4000, 2))], axis=1)
@@ -233,7 +239,7 @@ def test_the_certificate_of_a_run_uses_its_filters_and_settings():
     source = SimpleNamespace(
         n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index].astype(np.float32) @ W]
     )
-    source.windows = source.timed = source.sample_rate = None
+    source.windows = source.timed = source.sample_rate = source.copies = None
     run = SimpleNamespace(
         filters=np.eye(3),
         rotation=None,

@@ -96,21 +96,26 @@ def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
         return few_at_a_gap(facts) or (facts["rank"], "as many sources as channels")
     if "rank" not in facts or "mdl" not in facts["components"]:
         return "auto", "not all eigenvalues are computed: 32, or the rank if it is smaller"
-    return advised(facts["components"], facts["rank"], facts["samples"])
+    return advised(facts["components"], facts["rank"], different_rows(facts))
 
 
 def are_alike(facts: dict[str, Any]) -> bool:
     """Return whether no direction stands out by its variance, and nothing else that the page sees tells them apart."""
     if facts["task"].name not in ("table", "counts", "items") or "mdl" not in facts["components"]:
         return False
-    return "rank" in facts and none_stands_out(facts["components"], facts["rank"], facts["samples"])
+    return "rank" in facts and none_stands_out(facts["components"], facts["rank"], different_rows(facts))
+
+
+def different_rows(facts: dict[str, Any]) -> int:
+    """Return the number of rows that are samples: copies of others are none."""
+    return int(facts.get("different_rows", facts["samples"]))
 
 
 def few_at_a_gap(facts: dict[str, Any]) -> tuple[int, str] | None:
     """Return the least description length where the rest is clearly noise: at a gap, and below half the rank."""
     if "rank" not in facts or "mdl" not in facts["components"]:
         return None
-    k, why = advised(facts["components"], facts["rank"], facts["samples"])
+    k, why = advised(facts["components"], facts["rank"], different_rows(facts))
     return (k, why) if 2 * k < facts["rank"] and k == facts["components"]["mdl"] else None
 
 

@@ -61,6 +61,10 @@ def summary(source: Source) -> dict[str, Any]:
     }
     if source.sample_rate is not None:
         facts["sample_rate"] = source.sample_rate
+    copies = source.copies
+    different = source.n if copies is None else copies.different
+    if copies is not None:
+        facts["different_rows"] = different
     index = _sample(source)
     x = source.take(index).astype(np.float64)
     facts["kurtosis_features"] = quantiles(excess_kurtosis(x))
@@ -90,9 +94,11 @@ def summary(source: Source) -> dict[str, Any]:
         facts["kurtosis_components"] = quantiles(kurtosis)
         facts["task"] = task_of(source, raw)
         facts["beside_items"] = beside_items(source, raw)
+        if copies is not None:
+            x = x[copies.distinct(index)[0]]
         if facts["task"].name == "items":
             facts |= adequacy(x)
-        facts["components"] = choices_of_k(axes, source.n, source.constant_features, x)
+        facts["components"] = choices_of_k(axes, different, source.constant_features, x)
         facts["outliers"] = [in_words([owned], source.row_words) for owned in owners_of(source)]
         facts["scales"] = scales_in_words(source)
         facts["copies"] = copies_in_words(source)

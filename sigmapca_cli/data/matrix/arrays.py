@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.data.cleaning.codes import without_codes
+from sigmapca_cli.data.cleaning.copies import MOST_ENTRIES, copies_in
 from sigmapca_cli.data.cleaning.repair import repaired
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.concatenated import files_of, stacked
@@ -188,6 +189,10 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     source.names = None if table.names is None else tuple(table.names)
     source.sample_rate, source.grid = table.sample_rate, table.grid
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
+    if part is not None and isinstance(fixed.matrix, np.ndarray) and fixed.matrix.size <= MOST_ENTRIES:
+        copies = copies_in(fixed.matrix)
+        if copies is not None and (elsewhere := copies.outside(part)):
+            source.facts = {**fixed.facts, "copies_elsewhere": elsewhere}
     source.row_words = row_words(table, fixed.kept, part or slice(None))
     if table.labels is not None and fixed.kept is None and part is None:
         source.labels = table.labels

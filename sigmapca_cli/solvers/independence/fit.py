@@ -106,8 +106,11 @@ def independence_fit(
     for note in notes:
         log.warning("solver independence: %s", note)
     Y = (Y / std_of(Y) if whiten else Y).astype(np.float64)
-    order = order_in(source, P, Y)
-    spectra = spectra_in(source, P, Y, order) if k > 1 else None
+    order, index, weights = order_in(source, P, Y), np.array(own(source.n)), None
+    if source.n <= LARGEST_ROWS and source.copies is not None:
+        index, weights = source.copies.distinct()
+        Y, weights = Y[index], None if order.ordered else weights
+    spectra = spectra_in(source, P, Y, order, index) if k > 1 else None
     answer = answered(
         Y,
         tau,
@@ -116,16 +119,22 @@ def independence_fit(
         start=first_rotation(P, start, seed),
         starts=starts,
         spectra=spectra,
+        weights=weights,
         tol=tol,
         max_iter=max_iter,
         threads=threads,
     )
     result = answer.result
-    pieces = pieces_of(source, np.array(own(source.n))) if source.n <= LARGEST_ROWS else ()
+    pieces = pieces_of(source, index) if source.n <= LARGEST_ROWS else ()
     held_spectra = spectra if source.n <= LARGEST_ROWS else None  # a part of the rows has other spectra
     with on_threads(threads):
         spread = errors(
-            Rows.of(Y), result.R, result.tau, ordered=order.ordered, spectra=held_spectra, pieces=pieces
+            Rows.of(Y, weights),
+            result.R,
+            result.tau,
+            ordered=order.ordered,
+            spectra=held_spectra,
+            pieces=pieces,
         )
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
@@ -147,15 +156,16 @@ def order_in(source: Source, P: Array, Y: Array) -> RowOrder:
     return agreed(row_order(source, Y, mine))
 
 
-def spectra_in(source: Source, P: Array, Y: Array, order: RowOrder) -> Array | None:
+def spectra_in(source: Source, P: Array, Y: Array, order: RowOrder, index: Array) -> Array | None:
     """Return the spectral matrices of the components Y (n, k) of rows in time, which take the place of their variances.
 
-    None for other rows, and where no piece is long enough and nobody asked. Raise InputError where somebody did.
+    index (n,): the numbers of these rows. None for other rows, and where no piece is long enough and nobody asked.
+    Raise InputError where somebody did.
     """
     if not order.in_time or not (order.reason == "given" or are_long_enough(source.pieces, source.n)):
         return None
     if source.n <= LARGEST_ROWS:
-        return spectra_of(Y, pieces_of(source, np.array(own(source.n))))
+        return spectra_of(Y, pieces_of(source, index))
     scale = std_of(Y) / np.sqrt(np.einsum("fii->i", S := spectra_of_source(source, P)) / len(S))
     return S * np.outer(scale, scale)  # linear ICA has rows of unit variance
 
