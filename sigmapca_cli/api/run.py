@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.evaluation.identifiability import LEVEL, Certificate
+from sigmapca_cli.api.certificate import CertificateOfRun
+from sigmapca_cli.evaluation.certificate import LEVEL
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.storage.find import resolve, shortened
 from sigmapca_cli.storage.read import StoredRun
@@ -20,25 +20,6 @@ from sigmapca_cli.system.errors import InputError
 if TYPE_CHECKING:
     from sigmapca_cli.api.pictures import Picture
     from sigmapca_cli.data.source import Source
-
-
-class CertificateOfRun(Certificate):
-    """A certificate that prints as sentences."""
-
-    @property
-    def sentences(self) -> list[str]:
-        """Return which axes are identified, and why the others are not, in sentences."""
-        from sigmapca_cli.evaluation.words import explain
-
-        return explain(self)
-
-    def __str__(self) -> str:
-        return "\n".join(self.sentences)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.sentences) + "</ul>"
 
 
 class Run(StoredRun):

@@ -152,7 +152,7 @@ def overrides(word: str) -> Candidates:
         return [(f"{key}={begun[0]}{begun[1]}{choice}", "") for choice in choices(key.lstrip("+"))]
     nested = "." in key
     from sigmapca_cli.settings.conf_files import all_groups
-    from sigmapca_cli.settings.schema import known_keys
+    from sigmapca_cli.settings.keys import known_keys
 
     keys = [name for name in known_keys() if ("." in name) == nested]
     groups = [] if nested else [name for name in all_groups() if name not in keys]

@@ -166,8 +166,8 @@ def on_key(data: str, digest: str) -> str:
 
 def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
     """Sentences about which axes are identified; the numbers are stored with the evaluation."""
+    from sigmapca_cli.evaluation.certificate import to_stored
     from sigmapca_cli.evaluation.certify import certify_run, state_of
-    from sigmapca_cli.evaluation.identifiability import to_stored
     from sigmapca_cli.evaluation.words import explain
 
     state = state_of(run)

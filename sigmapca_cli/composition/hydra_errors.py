@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from sigmapca_cli.settings.checks import as_text, nearest
 from sigmapca_cli.settings.conf_files import groups
-from sigmapca_cli.settings.schema import no_such_key, type_of
+from sigmapca_cli.settings.keys import no_such_key, type_of
 from sigmapca_cli.system.errors import InputError
 
 PLUGINS = {

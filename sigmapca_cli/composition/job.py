@@ -12,8 +12,9 @@ from typing import Any
 
 from sigmapca_cli.composition.hydra_errors import in_one_line
 from sigmapca_cli.composition.keys import of_experiment
+from sigmapca_cli.settings.keys import refuse_unknown
 from sigmapca_cli.settings.quoting import without_interpolation
-from sigmapca_cli.settings.schema import Config, refuse_unknown, scale
+from sigmapca_cli.settings.schema import Config, scale
 from sigmapca_cli.settings.sealed import seal
 
 KEPT = 10_000

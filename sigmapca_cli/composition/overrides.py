@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.settings.checks import nearest
 from sigmapca_cli.settings.conf_files import groups
-from sigmapca_cli.settings.schema import known_keys, no_such_key
+from sigmapca_cli.settings.keys import known_keys, no_such_key
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import is_finite
 

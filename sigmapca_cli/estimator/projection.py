@@ -16,7 +16,7 @@ from sigmapca_cli.estimator.weighted import checked_weights
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
-    from sigmapca_cli.evaluation.identifiability import Certificate
+    from sigmapca_cli.evaluation.certificate import Certificate
 
 SPARSE = ["csr", "csc", "coo"]
 

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
 from sigmapca_cli.data.subsample import evenly_spaced
-from sigmapca_cli.evaluation.identifiability import (
+from sigmapca_cli.evaluation.certificate import (
     ARBITRARY,
     IDENTIFIED,
     LEVEL,
     Certificate,
-    certify,
     surely_held,
     without_diagonal,
 )
+from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.pairs import Blocks, accumulate
 from sigmapca_cli.settings.ways import Way, way_stored

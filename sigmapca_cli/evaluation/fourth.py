@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.data.subsample import by_weight
-from sigmapca_cli.evaluation.identifiability import (
+from sigmapca_cli.evaluation.certificate import (
     ARBITRARY,
     IDENTIFIED,
     LEVEL,
@@ -14,7 +14,7 @@ from sigmapca_cli.evaluation.identifiability import (
     Certificate,
     surely_held,
 )
-from sigmapca_cli.evaluation.identifiability import without_diagonal as off
+from sigmapca_cli.evaluation.certificate import without_diagonal as off
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.maximum import COUPLED, views

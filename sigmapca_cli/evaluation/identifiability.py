@@ -10,154 +10,27 @@ axes that were found are held, not that no other stationary point exists (compar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sigmapca_cli.evaluation.certificate import (
+    ARBITRARY,
+    IDENTIFIED,
+    LEVEL,
+    REPELLED,
+    Certificate,
+    surely_held,
+    without_diagonal,
+)
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
 from sigmapca_cli.evaluation.pairs import Blocks, PairMoments, PairStatistics, accumulate, statistics
 from sigmapca_cli.solvers.rows.stretches import fitted_threshold
-from sigmapca_cli.solvers.unsure import unsure
 
-IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
-
-
-class StoredVerdict(IntEnum):
-    """The numbers that stand for verdicts in a run file."""
-
-    REPELLED = -1
-    ARBITRARY = 0
-    IDENTIFIED = 1
-
-
-def to_stored(verdict: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers of a matrix of verdicts."""
-    return np.select([verdict == each.name.lower() for each in StoredVerdict], [*StoredVerdict])
-
-
-def from_stored(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return the verdicts of a matrix of numbers."""
-    return np.select(
-        [numbers == each for each in StoredVerdict], [each.name.lower() for each in StoredVerdict], ""
-    )
-
-
-LEVEL = 0.05
-"""Default error rate of a certificate."""
 MOST_COUPLED = 64
 """Largest k for which the angles take the coupling of pairs into account (a k²/2 × k²/2 system)."""
-
-
-WHITE = 1e-6
-"""Relative difference of standard deviations up to which components were made white."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What holds each pair of k components; matrices are symmetric (k, k) with nan on their diagonal.
-
-    Attributes
-    ----------
-    curvature : ndarray of shape (k, k)
-        H, the curvature of the loss as the pair turns.
-    error : ndarray of shape (k, k)
-        Standard error of H.
-    score : ndarray of shape (k, k)
-        H less its sampling bias, over its error.
-    shape : ndarray of shape (k, k)
-        The part of H that does not come from different variances.
-    shape_error : ndarray of shape (k, k)
-        Its standard error.
-    variance_score : ndarray of shape (k, k)
-        The difference of the two log σ over its standard error.
-    angle : ndarray of shape (k, k)
-        Standard error of the angle between the two axes, in radians; inf where nothing fixes it.
-    verdict : ndarray of str, of shape (k, k)
-        IDENTIFIED, ARBITRARY or REPELLED.
-    weakest : ndarray of int, of shape (k,)
-        The partner with the smallest score.
-    kurtosis : ndarray of shape (k,)
-        Excess kurtosis.
-    sigma : ndarray of shape (k,)
-        Standard deviations.
-    n : int
-        Number of rows.
-    threshold : float
-        The score up to which a pair is arbitrary.
-    level : float
-        The error rate that the threshold is for.
-    linear : bool
-        Judged by variances alone, as linear PCA is.
-    lam : float or None
-        λ of F, where H is the curvature of an answer of solver=moments and not of the main loss.
-    tau : float or None
-        τ of C, where H is the curvature of an answer of solver=independence.
-    dependent : tuple of (int, int)
-        Pairs of such an answer that depend on each other, the most dependent first; numbered from 0.
-    together : bool
-        Whether the components of such an answer depend on each other, all pairs together, and no pair stands out.
-    spectra : bool
-        Whether the spectra of rows in time take the place of variances.
-    a : ndarray of shape (k,), or None
-        Scale of the nonlinearity of each component.
-    gaussian : ndarray of bool, of shape (k,), or None
-        Components whose shape these rows do not tell from a Gaussian one, by their negentropy J.
-    mixed : ndarray of bool, of shape (k, k), or None
-        Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
-    cut : ndarray of bool, of shape (k,), or None
-        Components whose variance is that of directions left out.
-    """
-
-    curvature: Array
-    error: Array
-    score: Array
-    shape: Array
-    shape_error: Array
-    variance_score: Array
-    angle: Array
-    verdict: NDArray[Any]
-    weakest: NDArray[np.intp]
-    kurtosis: Array
-    sigma: Array
-    n: int
-    threshold: float
-    level: float
-    linear: bool = False
-    lam: float | None = None
-    tau: float | None = None
-    dependent: tuple[tuple[int, int], ...] = ()
-    together: bool = False
-    spectra: bool = False
-    a: Array | None = None
-    gaussian: NDArray[Any] | None = None
-    mixed: NDArray[Any] | None = None
-    cut: NDArray[Any] | None = None
-
-    @property
-    def white(self) -> bool:
-        """Return whether all components have one variance by construction, which is then no reason for anything."""
-        return len(self.sigma) > 1 and bool(np.ptp(self.sigma) <= WHITE * self.sigma.max())
-
-    @property
-    def identified(self) -> NDArray[np.bool_]:
-        """Return (k,): whether every pair of the component is identified."""
-        other = ~np.eye(len(self.sigma), dtype=bool)
-        held = np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
-        return held if self.cut is None else held & ~self.cut
-
-    @property
-    def expected_cosine(self) -> Array:
-        """Return (k,): the |cos| of an axis with its large-sample limit that the angles predict, cos √(Σ_j angle²).
-
-        Rotation within the k components only; an arbitrary axis gives 0.
-        """
-        angles = np.where(np.isfinite(self.angle), np.minimum(self.angle, np.pi / 2), np.pi / 2)
-        np.fill_diagonal(angles, 0.0)
-        return np.cos(np.minimum(np.sqrt(np.sum(angles**2, axis=1)), np.pi / 2))
 
 
 def certify(
@@ -290,12 +163,6 @@ def _certificate(
     )
 
 
-def surely_held(verdict: NDArray[Any], angle: Array) -> tuple[NDArray[Any], Array]:
-    """Return verdicts and angles (k, k) of which no identified axis is `unsure`."""
-    loose = unsure(verdict == IDENTIFIED, angle)
-    return np.where(loose, ARBITRARY, verdict), np.where(loose, np.inf, angle)
-
-
 def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: Any, a: Array) -> Array:
     """Return the standard error of the angle of each pair, (k, k): of J⁻¹S, J = dS/dθ, or of S/H for large k."""
     k = len(sigma)
@@ -317,13 +184,6 @@ def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array
     measured = measure(moments.rows, np.eye(len(sigma)), score, a, third=True)
     C = (moments.rows.T @ moments.rows) / len(moments.rows) * np.outer(safe, safe)
     return jacobian.jacobian(measured, safe, C)
-
-
-def without_diagonal(matrix: Array) -> Array:
-    """Return a copy of the matrix (k, k) with nan on its diagonal."""
-    result = np.array(matrix, dtype=np.float64)
-    np.fill_diagonal(result, np.nan)
-    return result
 
 
 def _ratio(top: Array, bottom: Array, at_zero: float = 0.0) -> Array:

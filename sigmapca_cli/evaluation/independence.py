@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.data.row_order import order_of
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, LEVEL, Certificate
-from sigmapca_cli.evaluation.identifiability import without_diagonal as off
+from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, LEVEL, Certificate
+from sigmapca_cli.evaluation.certificate import without_diagonal as off
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.dependence import dependence

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, Certificate
+from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED, Certificate
 from sigmapca_cli.solvers.unsure import UNSURE
 
 MOST_OF_A_CHAIN = 0.4

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sigmapca_cli.evaluation.identifiability import Certificate
+    from sigmapca_cli.evaluation.certificate import Certificate
     from sigmapca_cli.evaluation.stability import Stability
 
 MOST_NUMBERS = 12
@@ -74,7 +74,7 @@ def plot_certificate(certificate: Certificate, title: str = "", width: float | N
 
     Dots mark arbitrary pairs, whose score is below the threshold. Colours are clipped at ±10 thresholds.
     """
-    from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
+    from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
     from sigmapca_cli.evaluation.words import pairs_said
 
     k = len(certificate.sigma)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.evaluation.identifiability import StoredVerdict, from_stored
+from sigmapca_cli.evaluation.certificate import StoredVerdict, from_stored
 from sigmapca_cli.evaluation.words import answers, groups, pairs_said, reportable
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict

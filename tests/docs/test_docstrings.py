@@ -22,7 +22,7 @@ CLASSES = (
     "sigmapca_cli.sklearn.SigmaPCA",
     "sigmapca_cli.storage.read.StoredRun",
     "sigmapca_cli.evaluation.stability.Stability",
-    "sigmapca_cli.evaluation.identifiability.Certificate",
+    "sigmapca_cli.evaluation.certificate.Certificate",
     "sigmapca_cli.solvers.newton.solve.NewtonResult",
     "sigmapca_cli.solvers.fourth_moments.maximum.Maximum",
 )

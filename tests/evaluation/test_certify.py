@@ -11,8 +11,9 @@ from source_kinds import planted, projected
 
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.certify import certify_run, certify_variances, state_of
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
+from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.words import explain
 from sigmapca_cli.solvers.newton.solve import solve as newton
 from sigmapca_cli.system.errors import InputError

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.certify import certify_run
 from sigmapca_cli.evaluation.fourth import certify_fourth
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.words import explain
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 

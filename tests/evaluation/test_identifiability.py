@@ -8,8 +8,9 @@ import pytest
 from mechanisms import every
 from source_kinds import KINDS
 
+from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
 from sigmapca_cli.evaluation.certify import certify_run
-from sigmapca_cli.evaluation.identifiability import ARBITRARY, IDENTIFIED, REPELLED, certify
+from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.words import explain, groups
 from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.solve import solve

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sigmapca_cli.cli.completion import candidates
 from sigmapca_cli.composition.compose import compose_job
-from sigmapca_cli.settings.schema import known_keys
+from sigmapca_cli.settings.keys import known_keys
 from sigmapca_cli.system.errors import SigmapcaError
 
 KEYS = st.sampled_from(

@@ -10,7 +10,7 @@ from sigmapca_cli.cli.samples import refuse_unread as refuse_unread_of_sweep
 from sigmapca_cli.composition.compose import Folders, compose_job
 from sigmapca_cli.composition.overrides import parsed
 from sigmapca_cli.runner.unread import refuse_unread, said_of_stored, unread
-from sigmapca_cli.settings.schema import known_keys
+from sigmapca_cli.settings.keys import known_keys
 from sigmapca_cli.system.errors import InputError
 
 DATA = ["data=planted", "k=4"]
