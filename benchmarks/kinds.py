@@ -21,7 +21,8 @@ import numpy as np
 import stored
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
-from source_kinds import ALL, SIGMA, matched, planted, projected
+from solver_helpers import matched
+from source_kinds import ALL, SIGMA, planted, projected
 
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau

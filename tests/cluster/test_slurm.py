@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from run_data import datasets
+from shell import until
 
 from sigmapca_cli.launchers.outcome import outcomes
 
@@ -36,13 +36,6 @@ def start(folder: Path, environment: Environment, *arguments: str) -> subprocess
 
 def said(environment: Environment, *command: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True).stdout
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.2)
 
 
 def queue(environment: Environment) -> list[str]:

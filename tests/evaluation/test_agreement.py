@@ -4,13 +4,10 @@ found.
 
 import numpy as np
 import pytest
+from solver_helpers import orthonormal
 
 from sigmapca_cli.evaluation.agreement import agreement, agreement_matrix, rotation_between, rotation_matches
 from sigmapca_cli.system.errors import InputError
-
-
-def orthonormal(p, k, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
 
 
 def test_the_same_filters_agree_whatever_their_order_sign_and_scale():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from solver_helpers import orthonormal
 
 from sigmapca_cli.cli.compare import print_comparison
 from sigmapca_cli.evaluation.compare import compare, differing
@@ -16,10 +17,6 @@ def run(name, seed, W, **evaluation):
     return SimpleNamespace(
         attrs={}, name=name, filters=W, config=config, evaluation=evaluation, status="finished"
     )
-
-
-def orthonormal(p, k, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
 
 
 def test_only_the_settings_that_differ_are_listed():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from solver_helpers import orthonormal
 
 from sigmapca_cli.evaluation import chance, metrics
 
@@ -12,10 +13,6 @@ def data():
     x = generator.laplace(size=(4000, 6)) @ generator.standard_normal((6, 6))
     x -= x.mean(axis=0)
     return x, x.T @ x / len(x)
-
-
-def orthonormal(p, k, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
 
 
 def test_reconstruction_error_is_the_mean_over_the_rows(data):

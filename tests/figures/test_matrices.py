@@ -1,15 +1,12 @@
 """Matrices between runs and between components."""
 
 import numpy as np
+from solver_helpers import orthonormal
 
 from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.stability import stability
 from sigmapca_cli.figures.agreement import plot_agreement, plot_certificate, plot_rotation, plot_stability
 from sigmapca_cli.figures.save import save
-
-
-def orthonormal(p, k, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
 
 
 def test_agreement_writes_its_numbers_while_they_fit():

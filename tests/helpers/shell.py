@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -146,3 +147,11 @@ def run_command(
         # A command that was killed at once has not opened them yet.
         texts = [Path(path).read_text("utf-8") if os.path.exists(path) else "" for path in (out, err)]
     return subprocess.CompletedProcess(["sigmapca", *arguments], status, *texts)
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
+    """Wait for something; `what`: words for a failure."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.05)

@@ -4,8 +4,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 
+def orthonormal(p, k, seed=0):
+    """Random orthonormal columns (p, k)."""
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
+
+
 def orthogonal(k, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(k, k)))[0]
+    return orthonormal(k, k, seed)
 
 
 def sources(kind, n, k, group, seed=0):
@@ -28,7 +33,12 @@ def components(S, seed=1, p=None):
     return X @ P, P.T @ E
 
 
+def matched_each(A, B):
+    """The |cos| of each column of A with a column of B, best assignment."""
+    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
+    return cosine[linear_sum_assignment(-cosine)]
+
+
 def matched(A, B):
-    """Mean |cos| between the columns of A and those of B, best assignment."""
-    cosine = np.abs(A.T @ B)
-    return cosine[linear_sum_assignment(-cosine)].mean()
+    """Their mean."""
+    return matched_each(A, B).mean()

@@ -4,7 +4,6 @@ The tests of solver=independence and benchmarks/kinds.py share them.
 """
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 
 def two_valued(P):
@@ -82,9 +81,3 @@ def projected(X, k):
     """Return the rows on their k principal axes (n, k), and the axes P (p, k)."""
     P = np.linalg.eigh(X.T @ X / len(X))[1][:, ::-1][:, :k]
     return X @ P, P
-
-
-def matched(A, B):
-    """Return the mean |cos| between the columns of A and of B, best assignment."""
-    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
-    return float(cosine[linear_sum_assignment(-cosine)].mean())

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from solver_helpers import orthonormal
 
 from sigmapca_cli.figures.curves import plot_curves
 from sigmapca_cli.figures.histograms import plot_histograms
@@ -20,7 +21,7 @@ from sigmapca_cli.report.svg import Series
 
 
 def filters(seed, p=12, k=3):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, k)))[0]
+    return orthonormal(p, k, seed)
 
 
 def run(W, a=4.0, seed=0, half="all", loss=1.0, mcc=0.9):

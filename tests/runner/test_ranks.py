@@ -6,13 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from shell import run_command
+from shell import run_command, until
 
 from sigmapca_cli.cli.evaluate import evaluated
 from sigmapca_cli.storage.read import StoredRun
@@ -42,13 +40,6 @@ def end_of(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
     """The exit status, and what sigmapca said on standard error."""
     output, _ = process.communicate(timeout=240)
     return process.returncode, [line for line in output.splitlines() if line.startswith("sigmapca: ")]
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.05)
 
 
 def workers(process: subprocess.Popen[str]) -> list[int]:

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from mechanisms import every
-from source_kinds import KINDS, matched, planted
+from solver_helpers import matched
+from source_kinds import KINDS, planted
 
 import sigmapca_cli as sp
 from sigmapca_cli.sklearn import SigmaPCA

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from mechanisms import every
 from scipy.linalg import expm
+from solver_helpers import orthogonal
 
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import steps
@@ -18,10 +19,6 @@ from sigmapca_cli.solvers.rows.parallel import threads
 
 K = 48
 """Components with more pairs than a whole Jacobian is made for."""
-
-
-def orthogonal(k, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(k, k)))[0]
 
 
 def sources(kind, n, k, seed=0):

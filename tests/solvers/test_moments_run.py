@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from mechanisms import every
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
+from solver_helpers import matched_each as matched
 
 from sigmapca_cli import data
 from sigmapca_cli.data.config import DataConfig
@@ -29,11 +29,6 @@ def spoiled(source, rows, factor):
     X = np.array(source.X, np.float64)
     X[rng.choice(len(X), rows, replace=False)] = factor * X.std() * rng.normal(size=(rows, X.shape[1]))
     return MemorySource("spoiled", X, Standardisation("none"), Truth("filters", filters=source.truth.filters))
-
-
-def matched(A, B):
-    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
-    return cosine[linear_sum_assignment(-cosine)]
 
 
 def configured(**solver):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from mechanisms import every
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
+from solver_helpers import matched_each as matched
 
 from sigmapca_cli import data
 from sigmapca_cli.data.config import DataConfig
@@ -16,11 +16,6 @@ from sigmapca_cli.system.errors import InputError
 def planted(kind):
     cfg = DataConfig(name="planted", sources=kind, n=30_000, p=20, k=8, group=4, standardise="none")
     return data.build(cfg)
-
-
-def matched(A, B):
-    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
-    return cosine[linear_sum_assignment(-cosine)]
 
 
 @pytest.mark.parametrize("kind", every(["laplace", "mixed"], ["mixed"]))

@@ -6,15 +6,9 @@ import h5py
 import numpy as np
 import pytest
 from mechanisms import every
+from solver_helpers import matched_each as matched
 
 PLANTED = ("data=planted", "data.n=40000", "data.p=32", "data.k=8", "data.group=2", "k=8")
-
-
-def matched(A, B):
-    from scipy.optimize import linear_sum_assignment
-
-    cosine = np.abs((A / np.linalg.norm(A, axis=0)).T @ (B / np.linalg.norm(B, axis=0)))
-    return cosine[linear_sum_assignment(-cosine)]
 
 
 def test_nlpca_separates_what_pca_cannot(train):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from mechanisms import every
 from sklearn.datasets import load_breast_cancer, load_wine
-from source_kinds import ALL, matched, planted, projected, series
+from solver_helpers import matched
+from source_kinds import ALL, planted, projected, series
 from thread_ranks import on_ranks
 
 from sigmapca_cli.solvers.independence.choose import CAUTIOUS, LIKELIHOOD, solve_at_chosen_tau

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from mechanisms import every
 from sklearn.decomposition import FastICA
-from solver_helpers import orthogonal
-from source_kinds import ALL, KINDS, matched, planted, projected
+from solver_helpers import matched, orthogonal
+from source_kinds import ALL, KINDS, planted, projected
 from thread_ranks import on_ranks
 
 from sigmapca_cli.solvers.independence import descent

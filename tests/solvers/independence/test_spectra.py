@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from solver_helpers import orthogonal
-from source_kinds import ALL, SERIES_SIGMA, matched, projected, series
+from solver_helpers import matched, orthogonal
+from source_kinds import ALL, SERIES_SIGMA, projected, series
 
 from sigmapca_cli.solvers.independence.solve import solve
 from sigmapca_cli.solvers.independence.spectra import spectra_of
