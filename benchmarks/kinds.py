@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"
 from solver_helpers import matched
 from source_kinds import ALL, SIGMA, planted, projected
 
+from sigmapca_cli import train
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.solve import solve
@@ -66,6 +68,11 @@ def newton_auto(Y: Array) -> Array:
     return newton(Y, a=at.a, start=at.R, threads=1).R
 
 
+def by_steps(X: Array) -> Array:
+    with tempfile.TemporaryDirectory() as folder:
+        return np.asarray(train(X, k=K, a="auto", outputs=folder).filters)
+
+
 METHODS: dict[str, Callable[[Array], Array]] = {
     "PCA": in_span(lambda Y: np.eye(K)),
     "FastICA": fastica("logcosh"),
@@ -73,6 +80,7 @@ METHODS: dict[str, Callable[[Array], Array]] = {
     "picard": picard,
     "moments": in_span(lambda Y: maximise(Y, threads=1).R),
     "newton a=auto": in_span(newton_auto),
+    "steps a=auto": by_steps,
     "τ = 1": in_span(lambda Y: solve(Y, threads=1).R),
     "τ = .1": in_span(lambda Y: solve(Y, 0.1, threads=1).R),
     "auto": in_span(lambda Y: solve_at_chosen_tau(Y, threads=1).result.R),

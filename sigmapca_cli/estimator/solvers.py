@@ -158,7 +158,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
     """
     from sigmapca_cli.methods.config import NonlinearityConfig
     from sigmapca_cli.runner import plan, stochastic
-    from sigmapca_cli.settings.schema import Config
+    from sigmapca_cli.settings.schema import Config, SolverConfig
     from sigmapca_cli.system.processes import pick_threads
     from sigmapca_cli.training import loop, stopping
     from sigmapca_cli.training.arrays import as_numpy, made_like
@@ -173,6 +173,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
         rescale=True,
         device="cpu",
         nonlinearity=NonlinearityConfig(settings.nonlinearity, settings.a, derivative=settings.derivative),
+        solver=SolverConfig(a_from="independence"),
     )
     source = rows.source if rows.weights is None else rows.source.drawn()
     source.in_memory = False  # somebody else's process is not to be forked

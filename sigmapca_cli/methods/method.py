@@ -57,8 +57,17 @@ class Method(Pieces):
 
     # ---- state ----
 
-    def init_state(self, W0: Tensor, data_sigma: Tensor, generator: torch.Generator | None = None) -> State:
-        """State before the first step. W0 (…, p, k), data_sigma (…, k) the data's std of xW0."""
+    def init_state(
+        self,
+        W0: Tensor,
+        data_sigma: Tensor,
+        generator: torch.Generator | None = None,
+        a: Tensor | None = None,
+    ) -> State:
+        """State before the first step. W0 (…, p, k), data_sigma (…, k) the data's std of xW0.
+
+        a (…, k): what a=auto was chosen to be before; None: it is chosen at each step.
+        """
         state: State = {"W": W0.clone()}
         k = W0.shape[-1]
         if self.trained == "V" or self.second:
@@ -72,9 +81,11 @@ class Method(Pieces):
         if self.sigma.name == "ema":
             state["variance"] = state["sigma"].square()
         if self.trains_a:
-            a = 4.0 if self.automatic_a else float(self.nonlinearity.a)
-            state["a"] = torch.full_like(state["sigma"], a)
-        if self.automatic_a:
+            first = 4.0 if self.automatic_a else float(self.nonlinearity.a)
+            state["a"] = torch.full_like(state["sigma"], first)
+        if a is not None:
+            state["a"] = a.clone()
+        elif self.automatic_a:
             state.update(automatic.start(state["sigma"]))
             if self.second:
                 # The components of the second layer are others, and follow their own statistic.

@@ -61,10 +61,10 @@ UNUSED = {
 def fast_path_applies(cfg: Config) -> bool:
     """Return whether the step by hand computes what the configuration asks for.
 
-    It does for the main loss with a tanh of fixed a, σ by EMA, exact or 1, unit norm, and nothing added. A setting that
-    stands in none of the three lists above is one that the step by hand has never heard of: the answer is then no.
+    It does for the main loss with a tanh whose a stays, σ by EMA, exact or 1, unit norm, and nothing added. A setting
+    that stands in none of the three lists above is one that the step by hand has never heard of: the answer is then no.
     """
-    if cfg.regularisers or isinstance(cfg.nonlinearity.a, str):
+    if cfg.regularisers or (isinstance(cfg.nonlinearity.a, str) and cfg.solver.a_from == "sign"):
         return False
     for key, value in settings(cfg):
         if key in REQUIRED:
@@ -112,14 +112,16 @@ class NumpyMain:
         refuse_unused(cfg.model)
         return cls(cfg.model.name, cfg.nonlinearity, cfg.sigma)
 
-    def init_state(self, W0: np.ndarray, data_sigma: np.ndarray) -> State:
-        """State before the first step: W0 (p, k) with unit columns; σ (k,) the data's, or 1."""
+    def init_state(self, W0: np.ndarray, data_sigma: np.ndarray, a: np.ndarray | None = None) -> State:
+        """State before the first step: W0 (p, k) with unit columns; σ (k,) the data's, or 1; a (k,) of a=auto."""
         norm = np.linalg.norm(W0, axis=0)
         at_data = self.sigma.name == "data" or (self.sigma.start == "data" and self.sigma.name != "unit")
         sigma = data_sigma.astype(W0.dtype) if at_data else np.ones_like(norm)
         state = {"W": W0 / np.maximum(norm, np.finfo(W0.dtype).tiny), "sigma": sigma}
         if self.sigma.name == "ema":
             state["variance"] = np.square(sigma)
+        if a is not None:
+            state["a"] = a.copy()
         return state
 
     def begin_epoch(self, state: State, covariance: np.ndarray) -> None:
@@ -133,9 +135,12 @@ class NumpyMain:
 
     def result(self, state: State, covariance: np.ndarray) -> Solution:
         """The Solution; covariance (p, p) of the standardised data, float64."""
-        return finalise(state["W"], covariance)
+        return finalise(
+            state["W"], covariance, each={"a": state["a"].astype(np.float64)} if "a" in state else {}
+        )
 
-    @property
-    def a(self) -> float:
-        """The scale of h(z) = a·tanh(z/a)."""
+    def scale(self, state: State) -> Any:
+        """Return a of h(z) = a·tanh(z/a): a number, or one of each component (k,)."""
+        if "a" in state:
+            return state["a"].astype(np.float64)
         return 1.0 if self.nonlinearity.name == "tanh" else float(self.nonlinearity.a)

@@ -88,7 +88,7 @@ class Pieces:
 
     def current_a(self, state: State, z: Tensor) -> Any:
         """a: a number, one a component in the state (trained, a sweep's own), or chosen from the data."""
-        if self.automatic_a and not self.trains_a:
+        if "abs_z" in state:
             automatic.advance_(state, z, self.sigma.momentum)
         if "a" in state:
             return rows(state["a"])

@@ -60,7 +60,7 @@ SOLVERS = {
         solved.solve_direct,
     ),
     Way.NEWTON: Solver(
-        (*SOLVER, "a", "nonlinearity", "solver.polish", "solver.tau"),
+        (*SOLVER, "a", "nonlinearity", "solver.polish", "solver.tau", "solver.a_from"),
         solved.refusal_of_newton,
         solved.solve_newton,
         ("pca", "file", "moments", "independence"),
@@ -81,8 +81,9 @@ STEPS = (
     *("a", "nonlinearity", "sigma", "constraint", "ordering", "regularisers", "optimizer", "checkpoint"),
     *("epochs", "steps", "max_steps", "batch_size", "shuffle_buffer", "lr", "init", "init_file", "dtype"),
     *("precision", "log_every", "keep", "rescale", "tol", "ending", "stop"),
+    *("solver.name", "solver.a_from"),
     # of init=moments and init=independence
-    *("solver.name", "solver.lam", "solver.tau", "solver.starts", "solver.clip"),
+    *("solver.lam", "solver.tau", "solver.starts", "solver.clip"),
 )
 """Keys and groups that training by steps reads, of those that not every way does."""
 

@@ -66,6 +66,15 @@ def why_no_a(cfg: Config) -> Why | None:
     return why_no_scale(cfg)
 
 
+def why_no_choice_of_a(cfg: Config) -> Why | None:
+    """Return why `solver.a_from` is not read: a is given, or can only be chosen on the way."""
+    if cfg.a != "auto":
+        return Why(f"a={cfg.a} is given", "give a=auto with it")
+    if cfg.chooses_a_first or way_of(cfg) is not Way.STEPS:
+        return None
+    return Why(f"model={cfg.model.name} with nonlinearity={cfg.nonlinearity.name} chooses a at each step")
+
+
 def why_no_start(cfg: Config) -> Why | None:
     """Return why `init` makes no difference."""
     way = way_of(cfg)
@@ -215,9 +224,7 @@ RULES: dict[str, Rule] = {
     "ending": why_no_ending,
     "outputs": why_no_outputs,
     "solver.starts": why_no_starts,
-    "solver.a_from": lambda cfg: (
-        None if cfg.a == "auto" else Why(f"a={cfg.a} is given", "give a=auto with it")
-    ),
+    "solver.a_from": why_no_choice_of_a,
     "data.path": why_no_path,
     "data.select": why_all_pictures,
     **dict.fromkeys(("data.delimiter", "data.encoding", "data.decimal"), why_no_text),

@@ -1,6 +1,10 @@
 """Where a run starts: random orthogonal columns, the leading eigenvectors, the answer of a solver, or a file."""
 
+from __future__ import annotations
+
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +12,9 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.linalg.rotations import random_orthonormal
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.system.errors import InputError
+
+if TYPE_CHECKING:
+    from sigmapca_cli.solvers.main_loss.automatic import Start as ChosenA
 
 
 def from_file(name: str, p: int, k: int) -> np.ndarray:
@@ -39,6 +46,22 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
     if cfg.init == "pca":
         return source.leading_axes(cfg.k).up_to(cfg.k)
     return random_orthonormal(source.p, cfg.k, cfg.seed)
+
+
+def answer_and_a(cfg: Config, source: Source) -> ChosenA | None:
+    """Return the filters (p, k) of solver=independence and an a of each; None where a=auto does not choose it there.
+
+    The steps start there too, unless `init` names another start.
+    """
+    if cfg.solver.a_from == "sign":
+        return None
+    from sigmapca_cli.solvers.main_loss.automatic import start_and_a
+    from sigmapca_cli.solvers.rows.projection import project
+
+    P, Y, _, _ = project(source, cfg.k, cfg.solver.clip)
+    patches = source.patch_shape is not None
+    at = start_and_a(Y, cfg.nonlinearity.derivative, patches=patches, threads=cfg.threads)
+    return replace(at, R=P @ at.R)
 
 
 def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:

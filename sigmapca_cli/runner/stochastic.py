@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from sigmapca_cli.runner import checkpoints
 from sigmapca_cli.runner.open_run import OpenRun
 from sigmapca_cli.runner.progress import progress, say
 from sigmapca_cli.runner.solved import Facts
-from sigmapca_cli.runner.start import initial_filters
+from sigmapca_cli.runner.start import answer_and_a, initial_filters
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.storage.find import shortened
 from sigmapca_cli.system.errors import RunFailed, Stopped
@@ -29,6 +30,8 @@ from sigmapca_cli.training.protocols import State, TrainedMethod
 from sigmapca_cli.training.stacked_step import lay_out
 from sigmapca_cli.training.stopping import convergence_of, end, finished
 from sigmapca_cli.training.trainer import Hooks, Trainer
+
+log = logging.getLogger("sigmapca")
 
 SNAPSHOT_SECONDS = 10.0
 LONG_SECONDS = 5.0  # more training than this is saved before the evaluation, which a signal may interrupt
@@ -47,24 +50,29 @@ def make_trainer(cfg: Config, method: TrainedMethod | None, source: Source, devi
     unit = unit_of(cfg, source)
     divided = source.divided(unit)
     C = divided.covariance()[1]
-    W = initial_filters(cfg, divided)
+    chosen = answer_and_a(cfg, divided)
+    W = initial_filters(cfg, divided) if chosen is None or cfg.init != "pca" else chosen.R
     sigma = deviations(W, C)
     batches = Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)
     C = in_type(C, cfg.dtype)
     W, sigma = (value.astype(cfg.dtype) for value in (W, sigma))
+    a = None if chosen is None else chosen.a.astype(cfg.dtype)
     if isinstance(method, NumpyMain):
-        return Trainer(cfg, method, batches, method.init_state(W, sigma), C, unit=unit)
+        return Trainer(cfg, method, batches, method.init_state(W, sigma, a), C, unit=unit, chosen=chosen)
     import torch
 
     from sigmapca_cli.methods.implicit_tensor import tensor_of
 
     generator = torch.Generator(device=device).manual_seed(cfg.seed)
-    start, deviation = (torch.from_numpy(np.ascontiguousarray(value)).to(device) for value in (W, sigma))
+    start, deviation, scales = (
+        None if value is None else torch.from_numpy(np.ascontiguousarray(value)).to(device)
+        for value in (W, sigma, a)
+    )
     covariance = tensor_of(C).to(device)
     made: Any = method
     # LAPACK leaves columns contiguous, a checkpoint rows: sums in another order end in other last bits.
-    state = {name: contiguous(v) for name, v in made.init_state(start, deviation, generator).items()}
-    return Trainer(cfg, method, batches, state, covariance, generator, unit=unit)
+    state = {n: contiguous(v) for n, v in made.init_state(start, deviation, generator, scales).items()}
+    return Trainer(cfg, method, batches, state, covariance, generator, unit=unit, chosen=chosen)
 
 
 def unit_of(cfg: Config, source: Source) -> float:
@@ -243,13 +251,18 @@ def build_solution(trainer: Trainer, source: Source) -> tuple[Solution, Facts]:
             f"ended after {trainer.step} steps without a usable solution (its gradient is not finite): "
             f"try a smaller lr (now {float(cfg.lr):g})"
         )
-    solution = trainer.method.result(trainer.kept(), source.covariance()[1])
+    solution, converged = (
+        trainer.method.result(trainer.kept(), source.covariance()[1]),
+        convergence.converged(cfg.tol),
+    )
+    if converged and trainer.chosen is not None and (words := trainer.chosen.words(solution.W)):
+        log.warning(words)
     extra = dict(solution.extra)
     if "trained_sigma" in extra:
         extra["trained_sigma"] = extra["trained_sigma"] * trainer.unit
     facts: Facts = {
         **convergence.facts(solution.order),
-        "converged": convergence.converged(cfg.tol),
+        "converged": converged,
         "steps": trainer.step,
         **({"full_batch_steps": trainer.full_batch_steps} if trainer.full_batch_ending else {}),
         "filter_change": trainer.change(),

@@ -55,7 +55,7 @@ class SolverConfig(Sealable):
     tau: Any = "auto"  # independence: weight of the negentropies beside the variances, or auto
     starts: int = 1  # newton, moments, independence: number of starts; the best solution is kept
     a_from: str = (
-        "sign"  # newton with a=auto: chosen at the answer of independence, or by sign, as older runs did
+        "sign"  # of a=auto: chosen at the answer of independence, or by sign on the way, as older runs did
     )
     clip: float | None = (
         None  # newton, moments, independence: rows are clipped at this quantile of their norms
@@ -68,7 +68,7 @@ class SolverConfig(Sealable):
             raise InputError("solver.lam=inf: must be finite; model=lica solver=moments is that limit")
         if self.tau != "auto":
             in_range("solver.tau", self.tau, 0)
-        choice("solver.a_from", self.a_from, ("sign", "independence"))
+        choice("solver.a_from", self.a_from, A_FROM)
         in_range("solver.starts", self.starts, 1, 10_000)
         in_range("solver.clip", self.clip, 0.5, 1)
         in_range("solver.tol", self.tol, 0, open_low=True)
@@ -88,6 +88,7 @@ class CheckpointConfig(Sealable):
 
 
 K_WORDS = ("auto", "all", "mdl", "mle")
+A_FROM = ("sign", "independence")
 
 OBJECTIVES = ("reconstruction_error", "mcc", "stability", "loss", "unidentified")
 MAXIMISED = ("mcc", "stability")
@@ -183,8 +184,9 @@ class Config(Sealable):
         if not by_steps or self.steps or self.epochs is not None or self.keep != "last":
             choice("ending", self.ending, CHOICES["ending"])
             self.ending = "none"  # only a run that trains until it has converged has one
-        if self.a != "auto" or self.model.family == "linear_ica":
-            self.solver = replace(self.solver, a_from="sign")  # nothing is to be chosen
+        if not self.chooses_a_first:
+            choice("solver.a_from", self.solver.a_from, A_FROM)
+            self.solver = replace(self.solver, a_from="sign")
         in_range("lr", self.lr, 0, open_low=True)
         in_range("threads", self.threads, 1, 4096)
         in_range("log_every", self.log_every, 1)
@@ -205,6 +207,14 @@ class Config(Sealable):
                 raise InputError(f"{name}=: the name is empty; give one, or leave {name} out")
         if self.init == "file" and not self.init_file:
             raise InputError("init=file needs init_file=RUN, or init_file=FILTERS.npy of shape (p, k)")
+
+    @property
+    def chooses_a_first(self) -> bool:
+        """Whether a=auto can be chosen before the filters are found: by Newton, or for one main loss on the rows."""
+        if self.a != "auto" or self.model.family == "linear_ica":
+            return False
+        own = (self.model.objective, self.model.second, self.model.project, self.nonlinearity.name)
+        return self.solver.name == "newton" or own == ("main", "none", "none", "scaled_tanh")
 
 
 GROUPS = (

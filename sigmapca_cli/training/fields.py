@@ -68,12 +68,13 @@ class Field(Protocol):
 class NumpyMainField:
     """The field of `NumpyMain`.
 
-    G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW).
+    G = 2E[xᵀ((ŷWᵀW − y) ⊙ h′)] less its radial part, ŷ = aσ·tanh(y/(aσ)), σ = √diag(WᵀCW). a: a number, or (k,).
     """
 
     method: NumpyMain
     parameter: Array
     C: Covariance
+    a: Any
     fixed_sigma: Array | None = None
     draws: bool = False
     rigid: bool = False
@@ -93,7 +94,7 @@ class NumpyMainField:
             factor, added = self.method.sigma.grown if self.method.sigma.name == "ema" else (1.0, 0.0)
             sigma = np.sqrt(factor * np.square(deviations(A, self.C)) + added)
         kind = x.dtype
-        scale, W = (sigma * self.method.a).astype(kind), A.astype(kind)
+        scale, W = (sigma * self.a).astype(kind), A.astype(kind)
         y = x @ W
         t = y / scale
         np.tanh(t, out=t)
@@ -178,7 +179,7 @@ def fields_of(method: Any, state: dict[str, Any], C: Covariance, size: float) ->
     if isinstance(state["W"], np.ndarray):
         W = state["W"].astype(np.float64)
         fixed = state["sigma"].astype(np.float64) if method.sigma.name == "unit" else None
-        return [NumpyMainField(method, W, C, fixed)]
+        return [NumpyMainField(method, W, C, method.scale(state), fixed)]
     import torch
 
     from sigmapca_cli.methods.implicit_tensor import tensor_of

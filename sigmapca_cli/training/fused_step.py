@@ -38,7 +38,7 @@ class FusedStep:
         self.g, self.tmp = (np.zeros_like(self.W) for _ in range(2))
         self.variance = self.column(state, "variance" if cfg.sigma.name == "ema" else "sigma")
         self.sigma = self.column(state, "sigma")
-        self.numbers(cfgs)
+        self.numbers(cfgs, state)
         self.one = cfg.nonlinearity.derivative == "one"
         self.buffers: dict[int, dict[str, np.ndarray]] = {}
         self.ones_p = self.full(1, self.p, 1)
@@ -46,12 +46,13 @@ class FusedStep:
         self.norm = self.full(0, len(self.W), 1)
         self.optimizer: FusedOptimizer = fused_optimizer(cfgs, self, opt_state)
 
-    def numbers(self, cfgs: Sequence[Config]) -> None:
+    def numbers(self, cfgs: Sequence[Config], state: State) -> None:
         """Set what may differ between the runs, as numbers or columns."""
-        names = [c.nonlinearity.name for c in cfgs]
-        self.a = self.number(
-            [1.0 if n == "tanh" else c.nonlinearity.a for n, c in zip(names, cfgs, strict=True)]
-        )
+        if "a" in state:
+            self.a = self.column(state, "a")
+        else:
+            pieces = [c.nonlinearity for c in cfgs]
+            self.a = self.number([1.0 if h.name == "tanh" else h.a for h in pieces])
         grown = [c.sigma.grown for c in cfgs]
         self.relative = self.cfg.sigma.relative
         self.growth, self.epsilon = (self.number(values) for values in zip(*grown, strict=True))

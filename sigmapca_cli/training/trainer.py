@@ -107,6 +107,7 @@ class Trainer:
     memory: Memory = field(default_factory=Memory)
     losses: list[Any] = field(default_factory=list)
     unit: float = 1.0
+    chosen: Any = None  # of a=auto: where it was chosen
     assessed: tuple[int, Convergence] | None = None  # the last measurement, and its step
     figures: dict[str, float] = field(default_factory=dict)  # of the last window
     done: bool = False

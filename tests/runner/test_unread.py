@@ -104,6 +104,7 @@ def test_a_key_of_nobodys_table_is_read_by_every_way(configuration):
             ("init=independence solver.starts=3", "solver.starts"),
             ("solver=independence data=natural solver.starts=3", "solver.starts"),
             ("solver=newton solver.a_from=sign", "solver.a_from"),
+            ("model=lica a=auto solver.a_from=independence", "solver.a_from"),
             ("data=natural data.select=random", "data.select"),
             ("data=array data.path=x.npy data.delimiter=tab", "data.delimiter"),
             ("data=array data.path=[a.npz,b.npy] data.encoding=latin1", "data.encoding"),

@@ -21,6 +21,8 @@ HASHES = {
     "experiment=first-64": "4b3338c7fef7a21c",
     "experiment=latent-reconstruction": "2d38b00e4f4450d7",
     "solver=newton a=auto solver.a_from=sign": "cac28c04ae66ed92",
+    "a=auto nonlinearity=scaled_tanh solver.a_from=sign": "0a5d1b36dd3cf6e4",
+    "model=nlpca_whitened nonlinearity=scaled_tanh a=auto": "c9886ed1a4103e01",
     "model=lica solver=moments": "703114c4f9ba0e51",
     "+regularisers.whitened=2": "4187ad3f96233881",
     "data=array data.path='a b.npy' data.drop=[a,b]": "0b9f0039ce57f89c",
@@ -41,12 +43,11 @@ def test_a_run_with_an_ending_is_another_run():
         assert compose_job(words).hash == compose_job([*words, "ending=none"]).hash
 
 
-def test_a_chosen_at_the_answer_of_independence_is_another_run_only_where_a_is_chosen():
-    assert (
-        compose_job(["solver=newton", "a=auto"]).hash
-        != compose_job(["solver=newton", "a=auto", "solver.a_from=sign"]).hash
-    )
-    assert compose_job(["solver=newton"]).hash == compose_job(["solver=newton", "solver.a_from=sign"]).hash
+@pytest.mark.parametrize("words", [["solver=newton"], ["model=nlpca"]])
+def test_a_chosen_at_the_answer_of_independence_is_another_run_only_where_a_is_chosen(words):
+    by_sign = [*words, "solver.a_from=sign"]
+    assert compose_job([*words, "a=auto"]).hash != compose_job([*by_sign, "a=auto"]).hash
+    assert compose_job(words).hash == compose_job(by_sign).hash
 
 
 def test_the_settings_of_a_job_do_not_change():

@@ -39,10 +39,17 @@ def test_what_is_covered_is_what_the_catalogue_would_build(nonlinearity, sigma):
 
 
 @pytest.mark.parametrize(
-    "override", ["a=auto", "sigma=batch", "sigma=trainable", "model=lica", "regularisers={symmetric: 0.1}"]
+    "overrides",
+    [
+        ("a=auto", "solver.a_from=sign"),
+        ("sigma=batch",),
+        ("sigma=trainable",),
+        ("model=lica",),
+        ("regularisers={symmetric: 0.1}",),
+    ],
 )
-def test_the_rest_is_left_to_the_catalogue(override):
-    assert not fast_path_applies(job_of(composed(*DATA, override)).cfg)
+def test_the_rest_is_left_to_the_catalogue(overrides):
+    assert not fast_path_applies(job_of(composed(*DATA, *overrides)).cfg)
 
 
 def test_every_setting_of_the_schema_is_known_to_the_fast_path():

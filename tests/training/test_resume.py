@@ -42,6 +42,7 @@ KINDS = {
     "trainable": ("model=nlpca_trainable",),
     "data-sgd": ("sigma=data", "optimizer=sgd", "dtype=float64", "shuffle_buffer=300"),
     "auto-a": ("a=auto",),
+    "a-by-sign": ("a=auto", "solver.a_from=sign"),
     "until-tol": ("stop=tol", "tol=0.3", "log_every=1"),
     "update": ("model=gha",),
     "best": ("keep=best_loss", "optimizer=sgd", "lr=0.3"),

@@ -1,4 +1,4 @@
-"""`a=auto` of solver=newton: the answer of solver=independence, and there for each component the a that holds it best.
+"""`a=auto`: the answer of solver=independence, and there for each component the a that holds it best.
 
 The a of a component follows from its shape at the sources. Where the iteration starts, at the principal axes, shapes
 are mixed: chosen there, a was wrong for t with 3 degrees of freedom, scale mixtures, Poisson and two-valued sources.
@@ -36,7 +36,7 @@ CANDIDATES = (5.0, 0.8, 0.4)
 
 @dataclass(frozen=True)
 class Start:
-    """Where Newton's steps start: rotation R (k, k), a (k,) of its components.
+    """Where the steps start: R, a rotation (k, k) or filters (p, k), and a (k,) of its components.
 
     told (k, k): which pairs variances or negentropies tell apart there.
     """
@@ -46,14 +46,14 @@ class Start:
     told: Array
 
     def loose(self, R: Array) -> list[tuple[int, int]]:
-        """Return the pairs of components, by decreasing variance from 0, that the steps to R (k, k) turned away."""
-        turn = np.abs(self.R.T @ R)[:, partners(self.R, R)]
+        """Return the pairs of components, by decreasing variance from 0, that the steps to R turned away."""
+        turn = np.abs(self.R.T @ (R / np.linalg.norm(R, axis=0)))[:, partners(self.R, R)]
         i, j = np.triu_indices(len(turn), 1)
         left = self.told[i, j] & (np.maximum(turn[i, j], turn[j, i]) > TURNED)
         return [(int(x), int(y)) for x, y in zip(i[left], j[left], strict=True)]
 
     def words(self, R: Array) -> str:
-        """Return a sentence on the pairs that the a did not hold, where the steps ended at R (k, k); "" without any."""
+        """Return a sentence on the pairs that the a did not hold, where the steps ended at R; "" without any."""
         loose = self.loose(R)
         if not loose:
             return ""
