@@ -72,7 +72,8 @@ def why_no_choice_of_a(cfg: Config) -> Why | None:
         return Why(f"a={cfg.a} is given", "give a=auto with it")
     if cfg.chooses_a_first or way_of(cfg) is not Way.STEPS:
         return None
-    return Why(f"model={cfg.model.name} with nonlinearity={cfg.nonlinearity.name} chooses a at each step")
+    h = cfg.nonlinearity
+    return Why(f"model={cfg.model.name} with {h.name}, derivative {h.derivative}, chooses a at each step")
 
 
 def why_no_start(cfg: Config) -> Why | None:

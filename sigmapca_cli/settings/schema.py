@@ -213,8 +213,9 @@ class Config(Sealable):
         """Whether a=auto can be chosen before the filters are found: by Newton, or for one main loss on the rows."""
         if self.a != "auto" or self.model.family == "linear_ica":
             return False
-        own = (self.model.objective, self.model.second, self.model.project, self.nonlinearity.name)
-        return self.solver.name == "newton" or own == ("main", "none", "none", "scaled_tanh")
+        own, h = self.model, self.nonlinearity
+        pieces = (own.objective, own.second, own.project, h.name, h.derivative)
+        return self.solver.name == "newton" or pieces == ("main", "none", "none", "scaled_tanh", "true")
 
 
 GROUPS = (
