@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -99,8 +99,13 @@ def refuse_several(what: str, instead: str) -> None:
         raise InputError(f"{what} is not spread over {here.world} processes; {instead}")
 
 
+_thread = threading.local()
+
+
 def available_threads() -> int:
-    """Return the number of cores that this process may use, or OMP_NUM_THREADS."""
+    """Return the number of cores that this thread may use: of the process all, or OMP_NUM_THREADS; of `mapped` one."""
+    if getattr(_thread, "is_one_of_several", False):
+        return 1
     named = os.environ.get("OMP_NUM_THREADS", "")
     return int(named) if named.isdigit() and int(named) > 0 else cores()
 
@@ -164,7 +169,8 @@ def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator
             yield from map(function, items)
             return
         coming = iter(items)
-        with ThreadPoolExecutor(threads, thread_name_prefix="mapped") as pool:
+        mark = partial(setattr, _thread, "is_one_of_several", True)
+        with ThreadPoolExecutor(threads, thread_name_prefix="mapped", initializer=mark) as pool:
             waiting = deque(pool.submit(function, item) for item in islice(coming, 2 * threads))
             while waiting:
                 found = waiting.popleft().result()

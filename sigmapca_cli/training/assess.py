@@ -42,13 +42,15 @@ def assess(
     rows: int = ROWS,
     work: float = 0.0,
     every_row: bool = False,
+    enough: float = np.inf,
 ) -> Convergence:
     """Return the convergence of a state on its data.
 
     rows: largest number of rows used, half of it if gradients are computed by autograd. work: multiplications that
     training took; a share of it limits the rows that the curvatures are averaged over. every_row: average the field
-    within the span over all rows, as steps that were made with all of them ask for. With two layers the larger angle of
-    each component counts. Works on copies: the moving averages of the run do not change.
+    within the span over all rows, as steps that were made with all of them ask for. enough: angle above which the ways
+    are not asked all together, which takes half of the time. With two layers the larger angle of each component counts.
+    Works on copies: the moving averages of the run do not change.
     """
     count = min(rows if isinstance(state["W"], np.ndarray) else rows // 2, source.n)
     groups = int(np.clip(count // 8, 2, GROUPS))
@@ -57,7 +59,7 @@ def assess(
     C = source.covariance()[1]
     with np.errstate(all="ignore"):
         found = [
-            assess_field(field, source, parts, C, count < source.n, work, every_row)
+            assess_field(field, source, parts, C, count < source.n, work, every_row, enough)
             for field in fields_of(method, state, C, mean_size(source, parts))
         ]
     # The larger angle of each component over the layers, and the ways of all layers.
@@ -100,6 +102,7 @@ def assess_field(
     sampled: bool,
     work: float,
     every_row: bool,
+    enough: float,
 ) -> Convergence:
     """Return the convergence of one trained matrix."""
     A = field.parameter
@@ -128,11 +131,8 @@ def assess_field(
     gradient = np.linalg.norm(whole.mean(0), axis=0) * norms / (2 * sigma**2)
     ways = curvatures_of(responses, measured)
     verdict = singly(ways, gradient, out, sampled, len(parts))
-    if (
-        field.draws
-        or len(verdict.found.unstable)
-        or not (len(ways.curvature) and np.isfinite(ways.curvature).all())
-    ):
+    usable = len(ways.curvature) and np.isfinite(ways.curvature).all()
+    if field.draws or not usable or not verdict.found.singly(enough):
         return verdict.found
     count = JOINT / (PRODUCTS * 3 * Q.shape[1] * k * field.cost)
     groups = int(np.clip(np.ceil(count / len(parts[0])), 1, len(parts)))

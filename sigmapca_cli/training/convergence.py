@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.training.coupled import UNSTABLE, Coupled, Modes, difference_of, newton_step
+from sigmapca_cli.training.coupled import UNSTABLE, Coupled, Modes, newton_step
 from sigmapca_cli.training.curvature import Curvatures
 from sigmapca_cli.training.local import LocalField
 
@@ -141,9 +141,7 @@ def jointly(
     if single.sampled:
         used &= ~modes.of_ways(single.unheld, False)
         floor = np.maximum(FLAT, modes.of_ways(single.error, 0.0))
-    system = Coupled(
-        lambda M: local.mean(M, rows), local.start, modes, used, floor, difference_of(local.field.cost)
-    )
+    system = Coupled.over(local, rows, modes, used, floor, exact=not single.sampled)
     J = system.jacobian()
     angle = newton_step(system, J, along)[1]
     squares = np.square(angle) - np.square(single.noise) + np.square(single.beyond)

@@ -14,12 +14,13 @@ import numpy as np
 
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.training.curvature import Responses, eigenvectors_outside, in_pair
+from sigmapca_cli.training.local import LocalField
 
 Array = np.ndarray
 
-DIFFERENCE, KINKED = 1e-4, 1e-2
-"""Length of a difference of the field, in units of the ways, for the hand-written field, which is smooth, and for those
-by autograd: of a sum of |y| a short difference sees no row at its kink, and no curvature."""
+DIFFERENCE, ROUNDED, KINKED = 1e-4, 1e-3, 1e-2
+"""Length of a difference of the field, in units of the ways: of the hand-written field, which is smooth, in float64 and
+in float32, and of those by autograd: of a sum of |y| a short difference sees no row at its kink, and no curvature."""
 PRODUCTS = 60
 """Largest number of products with the Jacobian for one step, if there are more than FEW ways."""
 FEW = 200
@@ -98,17 +99,12 @@ class Modes:
         return X
 
 
-def difference_of(cost: int) -> float:
-    """Return the length of a difference of a field of this cost per row (`Field.cost`)."""
-    return DIFFERENCE if cost == 1 else KINKED
-
-
 @dataclass(frozen=True)
 class Coupled:
     """The field near A (q, k) with its Jacobian, on the ways `used`.
 
     field: A -> (q, k), the mean over the rows of the Jacobian; floor: the least curvature of a way that counts in the
-    preconditioner, a number or one for each way; difference: `difference_of` the field.
+    preconditioner, a number or one for each way; difference: length of a difference of the field.
     """
 
     field: Callable[[Array], Array]
@@ -116,7 +112,25 @@ class Coupled:
     modes: Modes
     used: Array
     floor: Array | float
-    difference: float = DIFFERENCE
+    difference: float
+
+    @classmethod
+    def over(
+        cls,
+        local: LocalField,
+        rows: Array,
+        modes: Modes,
+        used: Array,
+        floor: Array | float,
+        exact: bool = False,
+    ) -> Coupled:
+        """Average the field over projected rows (n, m), in float32 unless `exact`.
+
+        What rounding adds to a difference is far below the sampling error of rows that stand for others.
+        """
+        kind, smooth = ("float64", DIFFERENCE) if exact else ("float32", ROUNDED)
+        difference = smooth if local.field.cost == 1 else KINKED
+        return cls(lambda M: local.mean(M, rows, kind), local.start, modes, used, floor, difference)
 
     def jacobian(self) -> MatrixFreeJacobian:
         """Return the Jacobian by its products, preconditioned by the curvatures of the single ways."""

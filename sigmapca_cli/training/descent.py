@@ -17,7 +17,7 @@ from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.newton.steps import adapted
 from sigmapca_cli.training.assess import ROWS
 from sigmapca_cli.training.convergence import FLAT
-from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes, difference_of
+from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes
 from sigmapca_cli.training.curvature import responses_at
 from sigmapca_cli.training.local import LocalField
 
@@ -35,8 +35,6 @@ JACOBIAN_KEPT, MODES_KEPT = 0.3, 0.6
 again."""
 CORRECTED = 12
 """Number of steps that one Jacobian is corrected for."""
-ROUNDED = 1e-3
-"""Least length of a difference of the field in float32, in units of the ways."""
 LOOSE = 0.05
 """Fraction of the field that a step may leave on the way; at rest the equations are solved to `coupled.ACCURACY`."""
 
@@ -139,14 +137,7 @@ class Descent:
         return self.modes
 
     def _system(self, modes: Modes) -> Coupled:
-        return Coupled(
-            partial(self.local.mean, z=self.some, dtype="float32"),
-            self.local.start,
-            modes,
-            self.used,
-            FLAT,
-            max(ROUNDED, difference_of(self.local.field.cost)),
-        )
+        return Coupled.over(self.local, self.some, modes, self.used, FLAT)
 
     def _mean(self, rows: Array) -> Array:
         self.evaluated += len(rows)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from sigmapca_cli.solvers.rows.parallel import threads as on_threads
 from sigmapca_cli.training.arrays import made_like
 from sigmapca_cli.training.assess import assess
 from sigmapca_cli.training.convergence import Convergence
@@ -34,13 +35,21 @@ def end(trainer: Trainer) -> None:
 
     What they lead to depends on the state and the data alone: a run that is resumed before its end makes them again.
     """
-    if not trainer.full_batch_ending or convergence_of(trainer).converged(SURE * trainer.cfg.tol):
+    sure = SURE * trainer.cfg.tol
+    sure = SURE * trainer.cfg.tol
+    if not trainer.full_batch_ending or convergence_of(trainer, sure).converged(sure):
         return
     before, there = trainer.state, convergence_of(trainer)
-    trainer.state, steps = ended(trainer.method, before, trainer.batches.source, trainer.cfg.tol)
+    with on_threads(trainer.cfg.threads):
+        trainer.state, steps = ended(trainer.method, before, trainer.batches.source, trainer.cfg.tol)
     trainer.memory.ending, trainer.assessed = made_like(before["W"], np.array([steps])), None
-    if convergence_of(trainer).distance > there.distance:
-        trainer.state, trainer.memory.ending, trainer.assessed = before, None, (trainer.step, there)
+    here = convergence_of(trainer)
+    if here.distance <= there.distance:
+        return
+    after = trainer.state, trainer.memory.ending, trainer.assessed
+    trainer.state, trainer.memory.ending, trainer.assessed = before, None, None
+    if convergence_of(trainer).distance >= here.distance:  # all ways together, which nobody had asked yet
+        trainer.state, trainer.memory.ending, trainer.assessed = after
 
 
 def is_asked(trainer: Trainer) -> bool:
@@ -56,15 +65,17 @@ def is_due(trainer: Trainer) -> bool:
     return math.floor(math.log(trainer.step, LOOKS)) > math.floor(math.log(before, LOOKS))
 
 
-def convergence_of(trainer: Trainer) -> Convergence:
-    """Measure the convergence of the trainer's state, once a step."""
+def convergence_of(trainer: Trainer, enough: float = math.inf) -> Convergence:
+    """Measure the convergence of the trainer's state, once a step; `enough` as `assess` takes it."""
     if trainer.assessed is None or trainer.assessed[0] != trainer.step:
-        found = assess(
-            trainer.method,
-            trainer.kept(),
-            trainer.batches.source,
-            work=trainer.work,
-            every_row=trainer.full_batch_steps > 0,
-        )
+        with on_threads(trainer.cfg.threads):
+            found = assess(
+                trainer.method,
+                trainer.kept(),
+                trainer.batches.source,
+                work=trainer.work,
+                every_row=trainer.full_batch_steps > 0,
+                enough=enough,
+            )
         trainer.assessed = (trainer.step, found)
     return trainer.assessed[1]
