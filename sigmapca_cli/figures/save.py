@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
 BLUE, GREEN, RED, BLACK = "#0072B2", "#009E73", "#D55E00", "#000000"
 """Colours of Okabe and Ito, which differ for people with any common colour blindness."""
 GREY = "#777777"
-IN_FILES: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "sigmapca"}
+IN_FILES: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "sigmapca",
+                 "figure.autolayout": False, "figure.constrained_layout.use": False}  # fmt: skip
 """TrueType in PDF, as publishers ask: matplotlib's own choice, Type 3, is refused by many. One name for all parts of an
-SVG, so that it is the same at every save."""
+SVG, so that it is the same at every save. No layout that a user's settings would add to one that is fixed."""
 
 
 def new_figure(width: float = 6.0, height: float = 4.0, fit: float | None = None) -> Figure:
@@ -70,15 +73,25 @@ def save(figure: Figure, path: str | Path, formats: tuple[str, ...] = FORMATS, d
 
     written = targets(path, formats)
     make_folder(written[0].parent)
-    layout = figure.get_layout_engine()
-    with drawn_in_all_scripts(figure), rc_context(IN_FILES):
+    with drawn_in_all_scripts(figure), rc_context(IN_FILES), laid_out(figure, dpi):
         for kind, target in zip(formats, written, strict=True):
             metadata = {"CreationDate": None} if kind == "pdf" else {"Date": None} if kind == "svg" else None
             with replacing(target) as aside:
                 figure.savefig(aside, format=kind, dpi=dpi, metadata=metadata)
-            figure.set_layout_engine("none")  # it would be found anew for each, by a drawing of its own
-    figure.set_layout_engine(layout)
     return written
+
+
+@contextlib.contextmanager
+def laid_out(figure: Figure, dpi: int) -> Iterator[None]:
+    """Fix the layout of a figure for all formats: matplotlib finds it anew for each, by a drawing of its own."""
+    layout, own_dpi = figure.get_layout_engine(), figure.dpi
+    if layout is not None:
+        figure.set_dpi(dpi)
+        layout.execute(figure)
+        figure.set_dpi(own_dpi)
+        figure.set_layout_engine(None)
+    yield
+    figure.set_layout_engine(layout)
 
 
 def targets(path: str | Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import sigmapca_cli as sp
 from sigmapca_cli.data.n_components import above_chance, chance_eigenvalues
 from sigmapca_cli.figures import plot_run
+from sigmapca_cli.figures.save import new_figure, save
 from sigmapca_cli.figures.scores import apart, plot_scores
 from sigmapca_cli.figures.scree import plot_scree
 from sigmapca_cli.figures.style import Style, style_of
@@ -171,3 +173,19 @@ def plot_run_figure(run, name, style):
     from sigmapca_cli.figures.run import draw
 
     return draw(name, run, None, style)
+
+
+def test_a_figure_is_drawn_once_for_each_format(tmp_path):
+    """The layout is found without a drawing, and for all formats together."""
+
+    class Counted(Text):
+        drawn = 0
+
+        def draw(self, renderer):
+            Counted.drawn += 1
+            super().draw(renderer)
+
+    figure = new_figure()
+    figure.add_artist(Counted(0.5, 0.5, "a word"))
+    save(figure, tmp_path / "figure", ("png", "pdf"))
+    assert Counted.drawn == 2

@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from composing import composed
+from sklearn.datasets import load_wine
 
 from sigmapca_cli.composition.job import job_of
+from sigmapca_cli.data.n_components import count_for
 from sigmapca_cli.evaluation.words import pairs_said
 from sigmapca_cli.runner.ending import advice
 from sigmapca_cli.runner.execute import load_source
@@ -19,7 +21,9 @@ DATA = ("data=planted", "data.n=1500", "data.p=8", "data.k=4", "data.group=2", "
 def told(*overrides, **facts):
     """The words after `sigmapca train` of each command that a run of these overrides is advised."""
     job = replace(job_of(composed(*overrides)), overrides=list(overrides))
-    found = advice(job, job.cfg, load_source(job.cfg), {"steps": 40, **facts})
+    source = load_source(job.cfg)
+    cfg = replace(job.cfg, k=count_for(source, job.cfg.k))
+    found = advice(job, cfg, source, {"steps": 40, **facts})
     lines = [shlex.split(line.partition(" (about")[0]) for line in found]
     assert all(line[:2] == ["sigmapca", "train"] for line in lines)
     return [line[2:] for line in lines]
@@ -30,6 +34,22 @@ def test_the_first_command_solves_what_steps_did_not(train):
     assert "solver=newton" in first and "lr=1e-6" not in first and "steps=40" not in first
     assert train(*first).attrs["converged"]
     assert "steps=1500" in longer and train(*longer).evaluation["steps"] == 1500
+
+
+@pytest.mark.parametrize("standardise", ["none", "feature"])
+def test_the_advice_for_a_table_with_all_components_ends_converged(train, tmp_path, standardise):
+    """σ from 315 to .09 as they are: the word is true, and the first command takes a second."""
+    np.savetxt(tmp_path / "wine.csv", load_wine().data, delimiter=",")
+    table = (
+        "data=array",
+        f"data.path={tmp_path}/wine.csv",
+        f"data.standardise={standardise}",
+        "k=all",
+        "steps=40",
+    )
+    assert not train(*table).attrs["converged"]
+    first = told(*table, full_batch_steps=100)[0]
+    assert "solver=newton" in first and train(*first).attrs["converged"]
 
 
 def test_more_steps_are_not_advised_after_full_batch_ones():
