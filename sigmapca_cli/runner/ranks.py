@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import numpy as np
+import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from sigmapca_cli.system.errors import InputError, SigmapcaError, Signalled, Stopped
 from sigmapca_cli.system.processes import WorkerInfo
@@ -33,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class Ranks:
-    """The collectives of the processes that solve one run together."""
+    """The collectives of the processes that solve one run together (`row_shards.Sharing`)."""
 
     def __init__(self, here: WorkerInfo) -> None:
         self.rank, self.world = here.rank, here.world
@@ -70,13 +71,15 @@ class Ranks:
 
     # ---- sums of tensors ----
 
-    def all_reduce_(self, value: Tensor) -> Tensor:
-        """Sum a tensor over all ranks, in place, and return it."""
+    def add_(self, values: np.ndarray, patient: bool) -> np.ndarray:
+        """Sum a float64 vector over all ranks, in place, and return it. patient: another rank may still read rows."""
+        if patient:
+            self.all_gather(None)  # waits for the slowest reader; an all-reduce would count it as dead
         try:
-            dist.all_reduce(value, group=self.step_group)
+            dist.all_reduce(torch.from_numpy(values), group=self.step_group)
         except RuntimeError as problem:
             raise self.broken(problem) from None
-        return value
+        return values
 
     # ---- objects ----
 
@@ -89,7 +92,7 @@ class Ranks:
             raise self.broken(problem) from None
         return words
 
-    def broadcast_from_zero(self, word: Any = None) -> Any:
+    def broadcast_from_zero(self, word: Any) -> Any:
         """Return rank 0's object on every rank."""
         words = [word]
         try:

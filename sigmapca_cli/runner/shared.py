@@ -10,12 +10,9 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
-
-import numpy as np
-import torch
+from typing import Any, NoReturn
 
 from sigmapca_cli.composition.job import Job
 from sigmapca_cli.data.cleaning.outliers import warnings_about
@@ -35,33 +32,6 @@ from sigmapca_cli.system.row_shards import shared
 from sigmapca_cli.system.signals import Guard
 
 log = logging.getLogger("sigmapca")
-Made = TypeVar("Made")
-
-
-class RankShares:
-    """The collectives of `shares`, on the process group of the ranks."""
-
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks, self.rank, self.world = ranks, ranks.rank, ranks.world
-
-    def add_(self, values: np.ndarray, patient: bool) -> np.ndarray:
-        """Sum a float64 vector over the ranks, in place, and return it."""
-        if patient:
-            self.ranks.all_gather(None)  # waits for the slowest reader; an all-reduce would count it as dead
-        self.ranks.all_reduce_(torch.from_numpy(values))
-        return values
-
-    def all_gather(self, word: Any) -> list[Any]:
-        """Return the objects of all ranks, in the order of the ranks."""
-        return self.ranks.all_gather(word)
-
-    def broadcast_from_zero(self, word: Any) -> Any:
-        """Return rank 0's object on every rank."""
-        return self.ranks.broadcast_from_zero(word)
-
-    def run_on_all(self, make: Callable[[], Made]) -> Made:
-        """Return what `make` returns here. If it raises on one rank, raise on all."""
-        return self.ranks.run_on_all(make)
 
 
 @contextlib.contextmanager
@@ -69,7 +39,7 @@ def sharing_rows(here: WorkerInfo) -> Iterator[Ranks]:
     """Join the other ranks, and read only this rank's share of the rows inside the block; only rank 0 prints."""
     ranks = Ranks(here)
     ranks.hint = lambda: "the same command again starts from the beginning"
-    with ranks.until_the_end(), silence_others(ranks), shared(RankShares(ranks)):
+    with ranks.until_the_end(), silence_others(ranks), shared(ranks):
         yield ranks
 
 
@@ -162,7 +132,7 @@ def lead(plan: Plan, source: Source, ranks: Ranks) -> Path:
 def follow(plan: Plan, source: Source, ranks: Ranks) -> NoReturn:
     """Every other rank: take part in the sums, and write nothing."""
     ranks.run_on_all(lambda: None)  # rank 0 opens the run
-    folder = ranks.broadcast_from_zero()
+    folder = ranks.broadcast_from_zero(None)
     if folder is not None:
         ranks.hint = lambda: how_to_repeat(folder)
         solution, _ = solve(plan, source, ranks)

@@ -39,10 +39,8 @@ def from_file(name: str, p: int, k: int) -> np.ndarray:
 
 def initial_filters(cfg: Config, source: Source) -> np.ndarray:
     """Return the filters W (p, k) in float64 that stochastic training starts from, as `init` asks."""
-    if cfg.init == "file":
-        return from_file(str(cfg.init_file), source.p, cfg.k)
-    if cfg.init in ANSWERS:
-        return ANSWERS[cfg.init](cfg, source)
+    if (found := start_of_solver(cfg, source)) is not None:
+        return found
     if cfg.init == "pca":
         return source.leading_axes(cfg.k).up_to(cfg.k)
     return random_orthonormal(source.p, cfg.k, cfg.seed)
@@ -65,7 +63,7 @@ def answer_and_a(cfg: Config, source: Source) -> ChosenA | None:
 
 
 def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:
-    """Return the filters (p, k) that a solver starts from; None for its own start, the principal axes."""
+    """Return the filters (p, k) of a file or of another solver's answer; None where `init` asks for neither."""
     if cfg.init == "file":
         return from_file(str(cfg.init_file), source.p, cfg.k)
     return ANSWERS[cfg.init](cfg, source) if cfg.init in ANSWERS else None
