@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.agreement import MATCH_THRESHOLD
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, heading, new_figure
+from sigmapca_cli.figures.save import BLACK, BLUE, GREY, heading, named, new_figure, scale_beside, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +23,7 @@ MOST_NUMBERS = 12
 """Largest number of runs whose agreement is also printed as numbers."""
 
 
-def plot_agreement(
-    matrix: ArrayLike, names: Sequence[str], chance: float | None = None, title: str = ""
-) -> Figure:
+def plot_agreement(matrix: ArrayLike, names: Sequence[str], chance: float | None = None) -> Figure:
     """Draw the mean matched |cos| of r runs, (r, r), on a colour scale from the chance level (0 unless given) to 1."""
     matrix = np.asarray(matrix, dtype=np.float64)
     r = len(matrix)
@@ -42,30 +40,21 @@ def plot_agreement(
                           color="white" if dark else "black")  # fmt: skip
     axes.set_yticks(range(r), names, fontsize=7)
     axes.set_xticks(range(r), names, fontsize=7, rotation=90)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("matched |cos|" + (f"\nfrom chance {chance:.2f}" if chance else ""), fontsize=7)
-    bar.ax.tick_params(labelsize=7)
-    heading(figure, title)
+    scale_beside(axes, image, "matched |cos|" + (f"\nfrom chance {chance:.2f}" if chance else ""), 7)
     return figure
 
 
-def plot_rotation(
-    R: ArrayLike, threshold: float = MATCH_THRESHOLD, title: str = "", names: tuple[Any, ...] = ("A", "B")
-) -> Figure:
-    """Draw R (k, l) of B = A R, positive red and negative blue; dots mark entries with |R_ij| above the threshold."""
+def plot_rotation(R: ArrayLike) -> Figure:
+    """Draw R (k, l) of B = A R, positive red and negative blue; dots mark entries with |R_ij| > MATCH_THRESHOLD."""
     R = np.asarray(R, dtype=np.float64)
     figure = new_figure(min(0.16 * R.shape[1] + 2.0, 9), min(0.16 * R.shape[0] + 1.4, 9))
     axes = figure.add_subplot()
     image = axes.imshow(R, cmap="RdBu_r", vmin=-1, vmax=1)
-    rows, columns = np.nonzero(np.abs(R) > threshold)
+    rows, columns = np.nonzero(np.abs(R) > MATCH_THRESHOLD)
     axes.plot(columns, rows, ".", color=BLACK, markersize=3)
     _component_axes(axes, *R.shape)
-    axes.set_ylabel(f"component of {names[0]}", fontsize=8)
-    axes.set_xlabel(f"component of {names[1]}", fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label(f"R, dots: |R| > {threshold:g}", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    heading(figure, title)
+    named(axes, "component of B", "component of A")
+    scale_beside(axes, image, f"R, dots: |R| > {MATCH_THRESHOLD:g}")
     return figure
 
 
@@ -89,11 +78,8 @@ def plot_certificate(certificate: Certificate, title: str = "", width: float | N
     rows, columns = np.nonzero((certificate.verdict == ARBITRARY) & other)
     axes.plot(columns, rows, ".", color=BLACK, markersize=3)
     _component_axes(axes, k, k)
-    axes.set_xlabel("component", fontsize=8)
-    axes.set_ylabel("component", fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, extend="both")
-    bar.set_label("curvature / standard error", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    named(axes, "component", "component")
+    scale_beside(axes, image, "curvature / standard error", extend="both")
     repelled = int(((certificate.verdict == REPELLED) & other).sum()) // 2
     said = pairs_said(certificate.verdict != IDENTIFIED).lstrip(", ") or "all pairs are identified"
     words = f"{said}: {len(rows) // 2} arbitrary (dots), {repelled} repelled (red)"
@@ -107,7 +93,6 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
     from matplotlib.patches import Patch
 
     from sigmapca_cli.evaluation.stability import RELIABLE_INDEX
-    from sigmapca_cli.figures.save import tidy
 
     count = len(found.index)
     figure = new_figure(max(0.14 * count + 1.5, 3.4), 2.8)
@@ -117,8 +102,7 @@ def plot_stability(found: Stability, title: str = "") -> Figure:
     )
     axes.axhline(RELIABLE_INDEX, color=BLACK, linewidth=0.8, linestyle="--")
     axes.set(ylim=(min(0.0, found.index.min()), 1.02))
-    axes.set_xlabel("cluster", fontsize=8)
-    axes.set_ylabel("stability index", fontsize=8)
+    named(axes, "cluster", "stability index")
     tidy(axes)
     handles = [Patch(color=BLUE, label="reproducible"), Patch(color=GREY, label="not")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
@@ -140,11 +124,8 @@ def plot_similarity(filters: Sequence[ArrayLike], found: Stability, title: str =
     labelled = slice(None, None, -(-len(middle) // 16))
     axes.set_xticks(middle[labelled], np.arange(1, len(middle) + 1)[labelled], fontsize=7)
     axes.set_yticks(middle[labelled], np.arange(1, len(middle) + 1)[labelled], fontsize=7)
-    axes.set_xlabel("cluster", fontsize=8)
-    axes.set_ylabel("cluster", fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("|cos|", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
+    named(axes, "cluster", "cluster")
+    scale_beside(axes, image, "|cos|")
     heading(figure, title)
     return figure
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, heading, new_figure, panels_across, tidy
+from sigmapca_cli.figures.save import BLUE, heading, named, new_figure, panels_across, tidy
 from sigmapca_cli.figures.scales import apply_nines
 from sigmapca_cli.figures.titles import UNIT
 
@@ -52,8 +52,7 @@ def plot_curves(
             axes.set_ylim(min(low, value[-1]) - 0.05 * (high - low), high + 0.1 * (high - low) or None)
         if name in ("mcc", "agreement"):
             apply_nines(axes, value)
-        axes.set_xlabel("step", fontsize=8)
-        axes.set_ylabel(LABELS.get(name, name), fontsize=8)
+        named(axes, "step", LABELS.get(name, name))
         tidy(axes)
     if axes is None:
         figure.text(0.5, 0.5, "nothing was logged", ha="center", va="center", fontsize=9)

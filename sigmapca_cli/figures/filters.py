@@ -79,9 +79,9 @@ def plot_filters(
     return _plot_patches(as_rgb(as_images(W, patch_shape)), below, said, columns, width)
 
 
-def plot_images(images: NDArray[np.float64], title: str = "", columns: int = 12) -> Figure:
+def plot_images(images: NDArray[np.float64], title: str) -> Figure:
     """Draw RGB images (n, rows, columns, 3) in [0, 1] as a grid."""
-    return _plot_patches(images, None, title, min(columns, len(images)), None)
+    return _plot_patches(images, None, title, min(12, len(images)), None)
 
 
 def grid_columns(k: int) -> int:

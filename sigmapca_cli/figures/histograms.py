@@ -14,6 +14,7 @@ from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, literal, new_fig
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST = 15
 RANGE = 5.0
 BINS = 51
 
@@ -21,19 +22,17 @@ BINS = 51
 def plot_histograms(
     Y: ArrayLike,
     title: str = "",
-    most: int = 15,
-    log: bool = False,
     names: Sequence[str] | None = None,
     width: float | None = None,
 ) -> Figure:
-    """Draw densities of the first `most` columns of Y (n, k), standardised, from −5 to 5, with their excess kurtosis.
+    """Draw densities of the first 15 columns of Y (n, k), standardised, from −5 to 5, with their excess kurtosis.
 
-    `names` (k,) replace the column numbers. All panels share their scales. `log`: logarithmic density, which shows the
-    tails. Values outside the range count in the density but are not drawn.
+    `names` (k,) replace the column numbers. All panels share their scales. Values outside the range count in the
+    density but are not drawn.
     """
     from sigmapca_cli.evaluation.metrics import kurtosis
 
-    Y = np.asarray(Y, dtype=np.float64)[:, :most]
+    Y = np.asarray(Y, dtype=np.float64)[:, :MOST]
     std = Y.std(axis=0)
     z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     k = z.shape[1]
@@ -50,9 +49,7 @@ def plot_histograms(
         axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45, linewidth=0, label="components")
         axes.plot(grid, normal, color=RED, linewidth=1.0, label="Gaussian")
         axes.set_xlim(-RANGE, RANGE)
-        if log:
-            axes.set_yscale("log")
-        axes.set_ylim(1e-4 if log else 0, top)
+        axes.set_ylim(0, top)
         called = i + 1 if names is None else literal(names[i][:16])
         axes.set_title(f"{called}   kurtosis {excess:+.2g}", fontsize=7, pad=2)
         tidy(axes)
@@ -63,6 +60,6 @@ def plot_histograms(
         axes.axvline(0, color=GREY, linewidth=0.4)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
-    figure.supylabel("density" + (" (log scale)" if log else ""), fontsize=8)
+    figure.supylabel("density", fontsize=8)
     heading(figure, title)
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, named, new_figure, tidy
 from sigmapca_cli.figures.scales import apply_nines
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ def plot_path(along: str, knots: Sequence[Any], pca: float, span: float, title: 
     axes.plot(at[jumped], agreement[jumped], "o", color=BLUE, markerfacecolor="none",
               markersize=8, label="filters jumped here")  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xlabel(
-        ALONG[along],
-        fontsize=8,
-    )
-    axes.set_ylabel("agreement of halves, mean matched |cos|", fontsize=8)
+    named(axes, ALONG[along], "agreement of halves, mean matched |cos|")
     apply_nines(axes, [*agreement, pca, min(span, 1.0)])
     tidy(axes)
     axes.legend(fontsize=7, frameon=False)

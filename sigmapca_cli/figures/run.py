@@ -104,19 +104,19 @@ def why_not(name: str, source: Any) -> str:
 
 
 def _filters(run: Any, style: Style) -> Figure:
-    shape = pixels_of(run)
     W, sigma = getattr(run, "directions", run.filters), getattr(run, "spreads", run.sigma)
+    return _on_features(run, style, W, sigma)
+
+
+def _on_features(
+    run: Any, style: Style, W: Any, sigma: Any, labels: list[str] | None = None, columns: int | None = None
+) -> Figure:
+    """Draw directions (p, m) as the features of a run lie: on a map, as pixels, or by their names."""
+    title, shape = style.title(run_title(run)), pixels_of(run)
     if shape is None and is_drawn(grid := getattr(run, "grid", None)):
-        return plot_maps(W, sigma, grid, style.title(run_title(run)), width=style.width)
-    return plot_filters(
-        W,
-        sigma,
-        shape,
-        style.title(run_title(run)),
-        names=getattr(run, "names", None),
-        width=style.width,
-        x_label=style.x_label,
-    )
+        return plot_maps(W, sigma, grid, title, labels, columns or 4, style.width)
+    names = getattr(run, "names", None)
+    return plot_filters(W, sigma, shape, title, columns, labels, names, style.width, style.x_label)
 
 
 def _patterns(run: Any, style: Style) -> Figure:
@@ -125,23 +125,11 @@ def _patterns(run: Any, style: Style) -> Figure:
         directions / np.maximum(np.linalg.norm(directions, axis=0), 1e-300)
         for directions in (loadings_of(run).values, run.directions)
     )
-    k, shape = W.shape[1], pixels_of(run)
+    k = W.shape[1]
     pairs = np.stack([B, W], axis=2).reshape(len(W), 2 * k)
     labels = [f"{what} {i + 1}" for i in range(k) for what in ("pattern", "filter")]
     columns = 2 if style.width is not None and style.width < WIDE_ENOUGH else 4
-    if shape is None and is_drawn(grid := getattr(run, "grid", None)):
-        return plot_maps(pairs, None, grid, style.title(run_title(run)), labels, columns, style.width)
-    return plot_filters(
-        pairs,
-        None,
-        shape,
-        style.title(run_title(run)),
-        labels=labels,
-        names=getattr(run, "names", None),
-        columns=columns,
-        width=style.width,
-        x_label=style.x_label,
-    )
+    return _on_features(run, style, pairs, None, labels, columns)
 
 
 def _loadings(run: Any, style: Style) -> Figure:

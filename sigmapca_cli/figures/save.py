@@ -119,6 +119,19 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def named(axes: Any, x: str, y: str) -> None:
+    """Name both axes."""
+    axes.set_xlabel(x, fontsize=8)
+    axes.set_ylabel(y, fontsize=8)
+
+
+def scale_beside(axes: Any, image: Any, label: str, size: int = 8, **options: Any) -> None:
+    """Draw the scale of the colours of an image beside its axes."""
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, **options)
+    bar.set_label(label, fontsize=size)
+    bar.ax.tick_params(labelsize=7)
+
+
 def tidy(axes: Any) -> None:
     """Remove the top and right spines and use small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -16,6 +16,7 @@ from sigmapca_cli.figures.save import (
     RED,
     heading,
     literal,
+    named,
     new_figure,
     panels_across,
     tidy,
@@ -91,8 +92,7 @@ def plot_points(X: ArrayLike, title: str = "", names: Sequence[str] | None = Non
 def _name_axes(axes: Any, names: Sequence[str] | None) -> None:
     """Name the two axes by the features; those without names have numbers, from 1."""
     first, second = ("feature 1", "feature 2") if names is None else (literal(name) for name in names)
-    axes.set_xlabel(first, fontsize=8)
-    axes.set_ylabel(second, fontsize=8)
+    named(axes, first, second)
 
 
 def _similarity(W: np.ndarray, truth: ArrayLike | None) -> str:

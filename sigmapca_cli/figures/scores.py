@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sigmapca_cli.figures.save import BLACK, BLUE, GREY, heading, literal, new_figure, tidy
+from sigmapca_cli.figures.save import (
+    BLACK,
+    BLUE,
+    GREY,
+    heading,
+    literal,
+    named,
+    new_figure,
+    scale_beside,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +62,7 @@ def plot_scores(
         _coloured(figure, axes, Y[::step], list(colour)[::step], called, size)
     if arrows is not None:
         _arrows(axes, Y, np.asarray(arrows, dtype=np.float64), names)
-    axes.set_xlabel(labels[0], fontsize=8)
-    axes.set_ylabel(labels[1], fontsize=8)
+    named(axes, labels[0], labels[1])
     tidy(axes)
     heading(figure, title)
     return figure
@@ -70,9 +79,7 @@ def _coloured(
     numbers = as_numbers(values)
     if numbers is not None and len(np.unique(numbers)) > len(PALETTE):
         shown = _points(axes, Y, size, c=numbers, cmap="cividis")
-        bar = figure.colorbar(shown, ax=axes, shrink=0.8)
-        bar.set_label(literal(called), fontsize=8)
-        bar.ax.tick_params(labelsize=7)
+        scale_beside(axes, shown, literal(called))
         return
     texts = np.array(["missing" if value is None else str(value) for value in values])
     classes, counts = np.unique(texts, return_counts=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLACK, BLUE, RED, heading, new_figure, tidy
+from sigmapca_cli.figures.save import BLACK, BLUE, RED, heading, named, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,8 +52,7 @@ def plot_scree(
     if k is not None:
         axes.axvline(k + 0.5, color=BLACK, linewidth=0.8, linestyle=":", label=f"k = {k}")
     axes.set_xlim(left=0.3)
-    axes.set_xlabel("component", fontsize=8)
-    axes.set_ylabel("eigenvalue of the covariance", fontsize=8)
+    named(axes, "component", "eigenvalue of the covariance")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
     axes.legend(fontsize=7, frameon=False)

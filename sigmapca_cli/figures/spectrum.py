@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sigmapca_cli.figures.save import BLUE, RED, heading, new_figure, tidy
+from sigmapca_cli.figures.save import BLUE, RED, heading, named, new_figure, tidy
 from sigmapca_cli.figures.titles import UNIT
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def plot_spectrum(
     positive = sigma[sigma > 0]
     if len(positive) and positive.max() > 10 * positive.min():
         axes.set_yscale("log")
-    axes.set_xlabel("component", fontsize=8)
-    axes.set_ylabel(f"standard deviation σ ({UNIT})", fontsize=8)
+    named(axes, "component", f"standard deviation σ ({UNIT})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
     axes.tick_params(which="both", labelsize=8)

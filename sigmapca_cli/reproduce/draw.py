@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.figures.filters import as_images, as_rgb, grid_columns
-from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, GREY, RED, new_figure, tidy
+from sigmapca_cli.figures.save import BLACK, BLUE, GREEN, GREY, RED, named, new_figure, tidy
 from sigmapca_cli.figures.signals import in_order_of
 from sigmapca_cli.reproduce.plan import Panel
 from sigmapca_cli.reproduce.results import Missing, Results
@@ -175,8 +175,7 @@ def curve_panel(
     axes.set_xscale("log")
     axes.set_xticks(list(x), [f"{value:g}" for value in x])
     axes.minorticks_off()
-    axes.set_xlabel(xlabel, fontsize=8)
-    axes.set_ylabel(ylabel, fontsize=8)
+    named(axes, xlabel, ylabel)
     if len(lines) > 1:
         axes.legend(fontsize=7, frameon=False)
     tidy(axes)
