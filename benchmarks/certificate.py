@@ -1,12 +1,13 @@
 """Errors and certificate of solver=independence, by simulation: the null, coverage, and answers that are wrong.
 
-    python benchmarks/certificate.py [null] [coverage] [wrong] [--tables N]
+    python benchmarks/certificate.py [null] [slow] [coverage] [wrong] [--tables N]
 
 null: Gaussian rows of equal variance; the share of tables of which some pair counts as identified (at most .05 is
-right). coverage: how many 95 % intervals of the angles of four sources hold the true angle, by row and, for rows in
-time, by groups. wrong: the sources of the fifteen kinds in eight features; how many filters the certificate calls
-identified, and how many of them have a |cos| below .9 with the nearest true direction. τ is the default of the
-command. The numbers go to docs/results/certificate.json.
+right). slow: the same of Gaussian series of equal variance and spectra, by solver. coverage: how many 95 % intervals of
+the angles of four sources hold the true angle, by row and, for rows in time, by groups. wrong: the sources of the
+fifteen kinds in eight features; how many filters the certificate calls identified, and how many of them have a |cos|
+below .9 with the nearest true direction. τ is the default of the command. The numbers go to
+docs/results/certificate.json.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from source_kinds import ALL, KINDS, planted, projected, series
 
 from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.independence import certify_independence
+from sigmapca_cli.sklearn import SigmaPCA
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
@@ -48,6 +50,21 @@ def null(tables: int) -> dict[str, float]:
                 wrong += bool(told[np.triu_indices(k, 1)].any())
             found[f"n={n} k={k}"] = wrong / tables
             print("null", f"n={n} k={k}", wrong / tables, flush=True)
+    return found
+
+
+def slow(tables: int) -> dict[str, dict[str, float]]:
+    """Return the share of tables of slow Gaussian series of equal variance with a component called identified."""
+    found = {}
+    for phi, n, k in ((0.98, 3000, 3), (0.95, 1000, 5)):
+        tables_of = [series("Gaussian", n, seed, np.full(k, phi), np.ones(k)) for seed in range(tables)]
+        shares = {}
+        for solver in ("independence", "newton", "moments"):
+            model = SigmaPCA(k, solver=solver)
+            wrong = [model.fit(X).certificate(X).identified.any() for X in tables_of]
+            shares[solver] = round(float(np.mean(wrong)), 3)
+        found[f"φ={phi} n={n} k={k}"] = shares
+        print("slow", f"φ={phi} n={n} k={k}", shares, flush=True)
     return found
 
 
@@ -104,7 +121,7 @@ def wrong(tables: int) -> dict[str, dict[str, list[int]]]:
     return found
 
 
-PARTS = {"null": (null, 400), "coverage": (coverage, 100), "wrong": (wrong, 4)}
+PARTS = {"null": (null, 400), "slow": (slow, 60), "coverage": (coverage, 100), "wrong": (wrong, 4)}
 
 
 def main() -> None:
