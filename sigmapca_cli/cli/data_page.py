@@ -66,7 +66,7 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         text = "only a few whole numbers, as of a class or label: left out below by"
         yield "labels?", f"{', '.join(few)}: {text} {override('drop', few)}"
     if rising := facts.get("rising", [])[:4]:
-        text = "rises from row to row, as what counts or dates the rows: left out below by"
+        text = "rises from row to row, or in turns, as what counts or dates the rows: left out below by"
         yield "index?", f"{', '.join(map(str, rising))}: {text} {override('drop', rising)}"
     if beside := facts.get("beside_items"):
         yield "no items?", f"{', '.join(beside[:4])}: other numbers than answers: left out below"

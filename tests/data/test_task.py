@@ -208,3 +208,14 @@ def test_of_noise_the_page_says_that_no_direction_stands_out(tmp_path):
     np.save(place, noise + rng.standard_normal((400, 2)) @ rng.standard_normal((2, 8)))
     facts, _ = describe(place)
     assert facts["task"] == "table" and facts["k"] == 2
+
+
+def test_weekdays_months_and_hours_count_the_rows_and_answers_do_not(tmp_path):
+    """Days of which some are missing; a column of seven numbers in no order may be a measurement among counts."""
+    rng, days = np.random.default_rng(0), pd.date_range("2022-01-01", periods=1200)
+    counts = pd.DataFrame(rng.poisson(40, (1200, 6)), columns=list("abcdef"))
+    calendar = {"weekday": days.weekday, "month": days.month, "level": rng.integers(0, 7, 1200)}
+    table = counts.assign(**calendar)[rng.random(1200) > 0.05]
+    table.to_csv(tmp_path / "days.csv", index=False)
+    facts, found = describe(tmp_path / "days.csv")
+    assert facts["rising"] == ["weekday", "month"] and found.cfg.drop == ["weekday", "month"]

@@ -95,8 +95,11 @@ def task_of(source: Source, raw: Array | None) -> Task:
     if smooth > SMOOTH and (rows_alike(raw) or named_by_numbers(source.names)):
         return Task(
             "spectra",
-            "rows are curves of one kind, such as spectra: components of their shapes",
+            "rows are curves of one kind, such as spectra: components of their shapes. They are those of pure "
+            "substances only where amounts do not depend on each other; shares that sum to one do, and no axis is "
+            "reached: report the space of the components then, and their scores, at whose corners the purest rows lie",
             other=OBLIQUE,
+            then="sigmapca plot last --what scores",
         )
     if raw is not None and is_counts(raw):
         if features_are_rows(raw):

@@ -11,6 +11,9 @@ BLOCK = 1 << 22
 """Entries whose fourth powers are held at once."""
 RISING = "rising whole numbers"
 EVEN = "rising by equal steps"
+IN_TURNS = "whole numbers in turns"
+LEAST_TURN, MOSTLY = 4, 0.9
+"""Fewest whole numbers that follow each other in turns, such as quarters, and the share of rows at which they do."""
 
 
 def identifying_names(names: Sequence[str] | None) -> list[str] | None:
@@ -61,6 +64,8 @@ def kind_of(values: NDArray[np.float64]) -> str:
         return EVEN if even else "numbers"
     if (np.diff(values) > 0).all() or numbers_groups(values):
         return RISING
+    if counts_in_turns(values):
+        return IN_TURNS
     few = len(np.unique(values[:1000])) <= FEW_VALUES and len(distinct := np.unique(values)) <= FEW_VALUES
     return f"{len(distinct)} whole numbers" if few and len(distinct) < len(values) / 4 else "whole numbers"
 
@@ -73,6 +78,17 @@ def numbers_groups(values: NDArray[np.float64]) -> bool:
     return len(counts) > FEW_VALUES and counts[0] > 1 and bool((counts == counts[0]).all())
 
 
+def counts_in_turns(values: NDArray[np.float64]) -> bool:
+    """Return whether a column counts the same whole numbers again and again, as weekdays, months and hours do.
+
+    At most rows the number stays, or is the next one; after the largest comes the smallest. Some rows may be missing.
+    """
+    turn, steps = int(np.ptp(values)) + 1, np.diff(values)
+    if not LEAST_TURN <= turn < len(values) / 4 or (steps < 0).sum() < 2:
+        return False
+    return len(np.unique(values)) == turn and bool((steps % turn <= 1).mean() >= MOSTLY)
+
+
 def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
     """Return the columns with few distinct whole numbers, which may be classes, if most columns are other numbers."""
     few = [column["name"] for column in columns if column["kind"][0].isdigit()]
@@ -81,8 +97,8 @@ def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
 
 
 def maybe_index(columns: list[dict[str, Any]]) -> list[str]:
-    """Return the columns that increase from row to row: they may number, date or time the rows."""
-    return [column["name"] for column in columns if column["kind"] in (RISING, EVEN)]
+    """Return the columns that increase from row to row, or in turns: they may number, date or time the rows."""
+    return [column["name"] for column in columns if column["kind"] in (RISING, EVEN, IN_TURNS)]
 
 
 def column_facts(source: Any, raw: NDArray[np.float64]) -> list[dict[str, Any]]:
