@@ -151,7 +151,7 @@ def order_of(Y: Array, pieces: Sequence[int] = ()) -> RowOrder:
     for length in (SHORT, LONG):
         if window_test(leading, edges, length) < bound:
             return RowOrder(True, "neighbours", is_white(leading, edges[1:-1].tolist()))
-    alike = len(edges) == 2 and neighbours_alike(leading)
+    alike = len(edges) == 2 and neighbours_alike(leading[:ROWS])
     return RowOrder(False, "sorted" if alike else "exchangeable")
 
 
@@ -249,7 +249,7 @@ def _ranks(values: Array) -> Array:
 
 
 def neighbours_alike(Y: Array) -> bool:
-    """Return whether neighbours are correlated over all rows, by ranks."""
+    """Return whether neighbours are correlated over all of these rows, by ranks."""
     from scipy.special import ndtri
 
     ranks = np.column_stack([_ranks(column) for column in Y.T])

@@ -35,9 +35,13 @@ def disjoint_pairs(k: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 def partners(R: np.ndarray, S: np.ndarray) -> np.ndarray:
     """Return the column of S that each column of R is matched to by |cos|, (k,); best assignment."""
+    cosines = np.abs(R.T @ S)
+    best = cosines.argmax(1)
+    if len(np.unique(best)) == len(best):  # no assignment is better than the best of each
+        return best
     from scipy.optimize import linear_sum_assignment
 
-    return np.asarray(linear_sum_assignment(-np.abs(R.T @ S))[1])
+    return np.asarray(linear_sum_assignment(-cosines)[1])
 
 
 def matches(R: np.ndarray, S: np.ndarray) -> np.ndarray:

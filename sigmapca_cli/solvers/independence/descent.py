@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point
 from sigmapca_cli.solvers.independence.curvature import Curvature
@@ -144,6 +143,8 @@ def least_curvature(curvature: Curvature, turning: Array) -> tuple[float, Array]
         values, vectors = np.linalg.eigh(curvature.whole() / np.outer(root, root))
         value, vector = float(values[0]), vectors[:, 0]
     else:
+        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # half a second to import
+
         rest = 1 - turning
         scaled = LinearOperator(
             (pairs, pairs),
