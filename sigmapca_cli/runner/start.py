@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from sigmapca_cli.solvers.main_loss.automatic import Start as ChosenA
+
+Answer = TypeVar("Answer")
 
 
 def from_file(name: str, p: int, k: int) -> np.ndarray:
@@ -46,13 +50,27 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
     return random_orthonormal(source.p, cfg.k, cfg.seed)
 
 
-def answer_and_a(cfg: Config, source: Source) -> ChosenA | None:
-    """Return the filters (p, k) of solver=independence and an a of each; None where a=auto does not choose it there.
+def kept(find: Callable[[Config, Source], Answer]) -> Callable[[Config, Source], Answer]:
+    """Keep the last answer that was found: other runs of a sweep on the same rows ask for it again."""
+    last: dict[Any, Answer] = {}
 
-    The steps start there too, unless `init` names another start.
-    """
-    if cfg.solver.a_from == "sign":
-        return None
+    @wraps(find)
+    def asked(cfg: Config, source: Source) -> Answer:
+        own = cfg.solver
+        of_run = cfg.rescale, cfg.k, cfg.threads, cfg.nonlinearity.derivative
+        key = source.hash, *of_run, own.name, own.lam, own.tau, own.starts, own.clip
+        if key not in last:
+            found = find(cfg, source)
+            last.clear()
+            last[key] = found
+        return last[key]
+
+    return asked
+
+
+@kept
+def answer_and_a(cfg: Config, source: Source) -> ChosenA:
+    """Return the filters (p, k) of solver=independence, and the a of each that holds it best there."""
     from sigmapca_cli.solvers.main_loss.automatic import start_and_a
     from sigmapca_cli.solvers.rows.projection import project
 
@@ -69,6 +87,7 @@ def start_of_solver(cfg: Config, source: Source) -> np.ndarray | None:
     return ANSWERS[cfg.init](cfg, source) if cfg.init in ANSWERS else None
 
 
+@kept
 def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
     """Return the filters (p, k) of solver=moments, found from the principal axes."""
     from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
@@ -78,6 +97,7 @@ def answer_of_moments(cfg: Config, source: Source) -> np.ndarray:
     return solution.W
 
 
+@kept
 def answer_of_independence(cfg: Config, source: Source) -> np.ndarray:
     """Return the filters (p, k) of solver=independence, found from its own start."""
     from sigmapca_cli.solvers.independence.fit import independence_fit

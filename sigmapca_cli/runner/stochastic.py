@@ -50,7 +50,7 @@ def make_trainer(cfg: Config, method: TrainedMethod | None, source: Source, devi
     unit = unit_of(cfg, source)
     divided = source.divided(unit)
     C = divided.covariance()[1]
-    chosen = answer_and_a(cfg, divided)
+    chosen = None if cfg.solver.a_from == "sign" else answer_and_a(cfg, divided)
     W = initial_filters(cfg, divided) if chosen is None or cfg.init != "pca" else chosen.R
     sigma = deviations(W, C)
     batches = Batches(divided, cfg.batch_size, cfg.seed, through=cfg.shuffle_buffer)

@@ -74,3 +74,16 @@ def test_pairs_that_no_a_holds_are_named_by_the_estimator():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SigmaPCA(5, solver="newton").fit(planted("laplace", 20_000, 0)[0])
+
+
+def test_runs_of_a_sweep_on_the_same_rows_share_one_answer(monkeypatch, tmp_path):
+    from sigmapca_cli.solvers.main_loss import automatic
+
+    asked, find = [], automatic.start_and_a
+    monkeypatch.setattr(
+        automatic, "start_and_a", lambda *given, **more: asked.append(1) or find(*given, **more)
+    )
+    for seed, n in ((1, 300), (2, 300), (3, 301)):
+        words = [f"data.n={n}", "steps=20", f"outputs={tmp_path}"]
+        sp.train("planted", k=3, a="auto", seed=seed, overrides=words)
+    assert len(asked) == 2  # one for each table
