@@ -26,7 +26,7 @@ def read(word: str) -> object:
     return resolved["value"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SIGNS | st.lists(SIGNS, max_size=3) | st.integers() | st.booleans() | st.none())
 def test_every_value_comes_back(value):
     (word,) = shlex.split(shell_word("data.path", value))

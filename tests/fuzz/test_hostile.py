@@ -340,10 +340,10 @@ def test_what_can_be_read_once_only_is_no_file_of_rows(tmp_path, path):
     assert result.returncode == 2 and "write them into a file" in result.stderr
 
 
-def test_an_archive_of_twenty_thousand_arrays_is_looked_through_once(tmp_path):
+def test_an_archive_of_thousands_of_arrays_is_looked_through_once(tmp_path):
     """Each name was looked for among all others, for two minutes; now a limit on CPU seconds suffices."""
-    content = zipped({f"x{i}.npy": header((1, 1)) + bytes(8) for i in range(20_000)})
-    assert "20000 arrays" in refused("npz", tmp_path / "x.npz", content)
+    content = zipped({f"x{i}.npy": header((1, 1)) + bytes(8) for i in range(5_000)})
+    assert "5000 arrays" in refused("npz", tmp_path / "x.npz", content)
 
 
 def test_a_zarr_array_of_a_hundred_thousand_codecs(tmp_path):
