@@ -164,7 +164,7 @@ def choices(key: str) -> list[str]:
     from sigmapca_cli.data.config import CHOICES as DATA_CHOICES
     from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.settings.conf_files import all_groups
-    from sigmapca_cli.settings.schema import CHOICES, Config
+    from sigmapca_cli.settings.schema import CHOICES, K_WORDS, OBJECTIVES, TRACKERS, Config
 
     groups = all_groups()
     if key in groups:
@@ -173,21 +173,16 @@ def choices(key: str) -> list[str]:
     known = {"": CHOICES, "data": DATA_CHOICES}.get(section, {})
     if name in known:
         return list(known[name])
-    if (section, name) in OPEN:
-        return list(OPEN[section, name])
+    # Keys whose choices are not all there is to them.
+    beside = {
+        "device": ("auto", "cpu", "cuda"), "a": ("auto",), "k": K_WORDS, "objective": OBJECTIVES,
+        "tracker": ("none", *TRACKERS),
+    }  # fmt: skip
+    if not section and name in beside:
+        return list(beside[name])
     kind: Any = {"": Config, "data": DataConfig}.get(section)
     field = kind and kind.__dataclass_fields__.get(name)
     return ["true", "false"] if field and field.type is bool else []
-
-
-# Keys whose choices are not all there is to them.
-OPEN = {
-    ("", "device"): ("auto", "cpu", "cuda"),
-    ("", "a"): ("auto",),
-    ("", "k"): ("auto", "all", "mdl", "mle"),
-    ("", "objective"): ("reconstruction_error", "mcc", "stability", "loss", "unidentified"),
-    ("", "tracker"): ("none", "tensorboard", "mlflow", "wandb"),
-}
 
 
 # By parameter, or by command and parameter where a name means different things.
