@@ -38,22 +38,9 @@ def claim(
 ) -> None:
     """Refuse files that a command must not write: called by every command before it computes.
 
-    Parameters
-    ----------
-    outputs : path or paths
-        The files that the command is going to write.
-    reads : sequence
-        What it reads: files, folders, patterns, lists of them (as data.path has them), or None. No output may be one of
-        these files, or lie where it would be read as one.
-    keeps : sequence
-        Likewise, what it does not read: no output may be one of these files.
-    force : bool
-        Whether the user allows to replace a file.
-
-    Raises
-    ------
-    InputError
-        If an output is an input or would become one, is a folder, exists without `force`, or its folder is missing.
+    reads: what it reads, files, folders, patterns, lists of them (as data.path has them), or None; keeps: likewise,
+    what it does not read. force: whether the user allows to replace a file. Raise InputError if an output is one of
+    these files or would be read as one, is a folder, exists without `force`, or its folder is missing.
     """
     from sigmapca_cli.system.errors import InputError
 

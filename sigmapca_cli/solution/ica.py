@@ -27,27 +27,11 @@ EQUAL = 1e-5
 
 
 def as_ica(run: Any, info: Any = None) -> Any:
-    """Return the solution of a run as `mne.preprocessing.ICA`.
+    """Return the solution of a run on named channels as `mne.preprocessing.ICA`; `info` and errors as for `Run.to_mne`.
 
-    Parameters
-    ----------
-    run : StoredRun
-        A finished run on named channels.
-    info : mne.Info or an object of MNE that has one, optional
-        Kinds, positions and sampling rate of the channels, found by their names. Read from the run's recording unless
-        given.
-
-    Returns
-    -------
-    mne.preprocessing.ICA
-        Its sources are the components of `transform`, of variance 1, in the same order and signs. `apply` removes
-        components as `reconstruct --without` does: what no component explains stays.
-
-    Raises
-    ------
-    InputError
-        If MNE is not installed, the channels are not known, or an ICA of MNE cannot hold the solution: clipped data,
-        or encoder and decoder that span different spaces, as after whitening with fewer components than channels.
+    Its sources are the components of `transform`, of variance 1, in the same order and signs. `apply` removes
+    components as `reconstruct --without` does: what no component explains stays. An ICA of MNE cannot hold clipped
+    data, or encoder and decoder that span different spaces, as after whitening with fewer components than channels.
     """
     required("an ICA of MNE", "mne")
     from mne.preprocessing import read_ica

@@ -109,28 +109,10 @@ def known_fields() -> list[str]:
 
 
 def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "features") -> Any:
-    """Return rows in memory as an array (n, width) of numbers, or as compressed rows.
+    """Return rows in memory as an array (n, width) of numbers in their own type, or as compressed rows.
 
-    Parameters
-    ----------
-    X : array-like, table, tensor or sparse matrix
-        The columns of a table are taken by `names`, where there are some.
-    width : int
-        Number of columns.
-    names : list of str, optional
-        Names of the columns, in order.
-    what : str
-        What the columns are, for an error.
-
-    Returns
-    -------
-    ndarray or csr_matrix
-        In the type that X has; a masked value is nan.
-
-    Raises
-    ------
-    InputError
-        If X is no matrix of numbers of this width, or lacks a column.
+    Columns of a table are taken by `names`, where there are some; a masked value is nan. what: what the columns are,
+    for an error. Raise InputError if X is no matrix of numbers of this width, or lacks a column.
     """
     X = plain_form(X, what)
     if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):

@@ -50,23 +50,7 @@ class Solution:
 
     @classmethod
     def of(cls, run: Any) -> Solution:
-        """Return the solution of a stored run.
-
-        Parameters
-        ----------
-        run : runs.read.Run
-            A finished run.
-
-        Returns
-        -------
-        Solution
-            In float64.
-
-        Raises
-        ------
-        InputError
-            If encoder, decoder, mean or scale is missing.
-        """
+        """Return the solution of a finished run. Raise InputError if encoder, decoder, mean or scale is missing."""
         found = {name: getattr(run, name) for name in ("encoder", "decoder", "mean", "scale")}
         if lacking := [name for name, value in found.items() if value is None]:
             raise InputError(
@@ -106,24 +90,10 @@ class Solution:
         return pixel_unit(dtype) if self.pixels else 1.0
 
     def apply(self, rows: Any, where: str = "features") -> Array:
-        """Return the components of raw rows.
+        """Return the components (n, k), float64, of raw rows (n, p) of any type; `where`: their name in an error.
 
-        Parameters
-        ----------
-        rows : ndarray or sparse matrix of shape (n, p)
-            Numbers of any type. Sparse rows are not filled, unless the run's data were clipped: then by blocks.
-        where : str
-            What the rows are called in an error.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            In float64.
-
-        Raises
-        ------
-        InputError
-            If a value is infinite, or missing where the run's data had to be whole.
+        Sparse rows are not filled, unless the run's data were clipped: then by blocks. Raise InputError if a value is
+        infinite, or missing where the run's data had to be whole.
         """
         n, p = rows.shape
         size = ROWS if p <= WIDE else max(1, min(ROWS, ENTRIES // p))

@@ -54,24 +54,7 @@ def solve_at_chosen_tau(
 ) -> Chosen:
     """Solve at τ = 1, test the components for dependence, and solve at the τ that the test supports.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, k)
-        As for `solve`.
-    weights, spectra, start, starts, threads, **settings
-        As for `solve`.
-    ordered : bool
-        Whether rows depend on their neighbours.
-
-    Returns
-    -------
-    Chosen
-        The answer, the test, and the answer at τ = 1.
-
-    Raises
-    ------
-    InputError
-        If the rows or a setting cannot be used.
+    ordered: whether rows depend on their neighbours. All else, and the errors, are as for `solve`.
     """
     common: dict[str, Any] = {"weights": weights, "spectra": spectra, "threads": threads, **settings}
     full = solve(Y, LIKELIHOOD, start=start, starts=starts, **common)

@@ -41,26 +41,11 @@ FLOOR = 1e-6
 
 
 def spectra_of(Y: Array, pieces: Sequence[int] = (), bands: int = BANDS) -> Array:
-    """Return the spectral matrices of rows in time, (bands, k, k), float64.
+    """Return the spectral matrices (bands, k, k), float64, of components Y (n, k) in the order of time.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, k)
-        Components in the order of time.
-    pieces : sequence of int
-        Numbers of the rows at which a new file, subject or stretch after a gap begins; no segment goes across them.
-    bands : int
-        Largest number of bands of equal width; fewer if rows are few or segments short.
-
-    Returns
-    -------
-    ndarray of shape (bands, k, k)
-        Real, symmetric and positive; in units in which white rows give their covariance.
-
-    Raises
-    ------
-    InputError
-        If no piece has SHORTEST rows.
+    pieces: rows at which a new file, subject or stretch after a gap begins; no segment goes across them. bands: of
+    equal width, at most; fewer if rows are few or segments short. They are real, symmetric and positive, in units in
+    which white rows give their covariance. Raise InputError if no piece has SHORTEST rows.
     """
     edges, n = checked_pieces(pieces, len(Y)), place(Y)[1]
     welch = Welch(agreed(segment_length(np.diff(edges), n)), n, Y.shape[1], bands)

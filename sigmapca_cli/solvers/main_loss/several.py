@@ -58,31 +58,10 @@ def solve_from(Y: Array, starts: int, *, start: Array | None = None, **settings:
     """Solve from several starts, and keep the solution with the greatest J.
 
     The starts are, in this order: the given one (or the PCA solution), the maximum of F (`maximum.maximise`), linear
-    ICA (log cosh), the solution at a = 10 from the maximum of F, and random rotations, always the same ones.
+    ICA (log cosh), the solution at a = 10 from the maximum of F, and random rotations, always the same ones. Y, start
+    (k, k) and settings are as for `newton.solve`, with one number a: solutions with different a have no common J, so
+    that InputError refuses "auto".
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, k)
-        As for `newton.solve`.
-    starts : int
-        Number of starts.
-    start : ndarray of shape (k, k), optional
-        Orthogonal rotation of the first start.
-    **settings
-        As for `newton.solve`, with one number a.
-
-    Returns
-    -------
-    Several
-        The kept solution, and what the others are. Its notes say how many solutions there are and how far apart.
-
-    Raises
-    ------
-    InputError
-        If the data or a setting cannot be used, or if a is "auto": solutions with different a have no common J.
-
-    Notes
-    -----
     J is a function only for fixed δ (docs/solver.md): the solutions are compared at the mean of their δ. Components of
     different solutions are paired by the order of their variances.
     """
