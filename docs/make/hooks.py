@@ -65,5 +65,5 @@ def drawn(text: str) -> str:
                 depth[name] = max(depth[name], *(depth[one] + 1 for one in upper))
     rows = [[boxes[n] for n in boxes if depth[n] == level] for level in range(max(depth.values()) + 1)]
     cell = '<div style="flex: 1; border: 1px solid; border-radius: 4px; padding: .3em; margin: .2em">{}</div>'
-    line = '<div style="display: flex; text-align: center">{}</div>'
+    line = '<div style="display: flex; flex-wrap: wrap; text-align: center">{}</div>'
     return "\n".join(line.format("".join(map(cell.format, row))) for row in rows)
