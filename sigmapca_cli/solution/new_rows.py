@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -114,6 +115,10 @@ def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "f
     Columns of a table are taken by `names`, where there are some; a masked value is nan. what: what the columns are,
     for an error. Raise InputError if X is no matrix of numbers of this width, or lacks a column.
     """
+    if isinstance(X, str | os.PathLike):
+        raise InputError(
+            f"{X}: the name of a file, where rows are needed; sigmapca transform RUN FILE OUT reads it"
+        )
     X = plain_form(X, what)
     if names and hasattr(X, "columns") and hasattr(X, "to_numpy"):
         order = in_order([str(column) for column in X.columns], names, "the table")

@@ -156,6 +156,11 @@ def test_a_list_of_files_is_read_as_the_command_reads_it(tmp_path, solved):
     assert run.attrs["n"] == len(X)
 
 
+def test_the_name_of_a_file_is_told_from_rows(solved):
+    with pytest.raises(sp.InputError, match=r"x\.csv.*sigmapca transform"):
+        solved.transform("x.csv")
+
+
 def test_transform_its_inverse_and_the_estimator(solved):
     Y = solved.transform(X)
     np.testing.assert_allclose(Y.std(0), 1, rtol=1e-6)
