@@ -6,13 +6,15 @@ from typing import Any
 
 def data_keys(given: Sequence[str]) -> dict[str, Any]:
     """Return fields of the data group from arguments such as data.drop=[id,label]; InputError for anything else."""
+    from dataclasses import fields
+
     from sigmapca_cli.composition.overrides import values
+    from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.settings.checks import nearest
-    from sigmapca_cli.solution.new_rows import known_fields
     from sigmapca_cli.system.errors import InputError
 
     found = {}
-    names = [f"data.{name}" for name in known_fields() if name != "path"]
+    names = [f"data.{field.name}" for field in fields(DataConfig) if field.name != "path"]
     for key, value in values(given).items():
         key = "data.name" if key == "data" else key
         if key not in names:

@@ -48,11 +48,6 @@ def cell(value: Any) -> str:
     return text.removesuffix(".0") if text.replace(".", "", 1).isdigit() else text
 
 
-def plain_cell(value: Any) -> Any:
-    """Return a value for a file: tags as one text with commas."""
-    return ",".join(value) if isinstance(value, list) else value
-
-
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
     """Header and rows as text; with a width, as many columns as fit it."""
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
@@ -149,7 +144,8 @@ def runs(
         print_json(rows)
         return
     if as_csv:
-        print_csv(shown, ([plain_cell(row.get(name)) for name in shown] for row in rows))
+        cells = ([row.get(name) for name in shown] for row in rows)
+        print_csv(shown, ([",".join(c) if isinstance(c, list) else c for c in row] for row in cells))  # tags
         return
     print(text_of(rows, shown, columns is not None, bool(where or tag)))
     while watch:

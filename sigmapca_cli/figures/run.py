@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,10 +215,6 @@ def _scores(run: Any, source: Any, style: Style, biplot: bool = False) -> Figure
     )
 
 
-def _biplot(run: Any, source: Any, style: Style) -> Figure | None:
-    return _scores(run, source, style, biplot=True)
-
-
 def _signals(run: Any, source: Any, style: Style) -> Figure | None:
     if source.sample_rate is None and source.name != "signals":
         return None
@@ -262,7 +259,7 @@ WITH_DATA: dict[str, Callable[[Any, Any, Style], Any]] = {
     "scree": _scree,
     "histograms": _histograms,
     "scores": _scores,
-    "biplot": _biplot,
+    "biplot": partial(_scores, biplot=True),
     "signals": _signals,
     "scatter": _scatter,
     "certificate": _certificate,

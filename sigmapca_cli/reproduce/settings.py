@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,17 +89,13 @@ TRAINABLE_SIGMA = Experiment(
 SCALES = ("0.01", "100", "1000")
 
 
-def least_agreement(results: Results, keys: list[str]) -> float:
-    """The smallest matched |cos| between any two of these runs."""
-    return min(results.agreement(a, b) for i, a in enumerate(keys) for b in keys[i + 1 :])
-
-
 def scale_claim(text: str, prefix: str, asked: str) -> Claim:
     """Filters of three scales are the same, or are not."""
-    keys = [f"{prefix}{s}" for s in SCALES]
+    pairs = list(combinations([f"{prefix}{s}" for s in SCALES], 2))
     measure = "smallest matched |cos| between the filters of two scales"
-    value = lambda r: least_agreement(r, keys)  # noqa: E731
-    return Claim(text, measure, asked, value, not_for=CONSTRUCTED)
+    return Claim(
+        text, measure, asked, lambda r: min(r.agreement(a, b) for a, b in pairs), not_for=CONSTRUCTED
+    )
 
 
 INPUT_SCALE = Experiment(
@@ -136,11 +132,6 @@ HALVED = (1, 3, 4, 6, 8, 10, 14, 30)
 SHOWN_COMPONENTS = 15
 
 
-def tanh_agreements(results: Results) -> list[float]:
-    """Agreement between halves at every a."""
-    return [results.agreement(f"a{a}") for a in TANH_SCALES]
-
-
 def draw_tanh_scale(results: Results) -> Figure:
     """Twelve grids of filters; below, agreement and negentropy against a, and the first 15 distributions."""
     figure = new_figure(10.4, 11.2)
@@ -161,7 +152,7 @@ def draw_tanh_scale(results: Results) -> Figure:
 def curves(figure, results: Results) -> None:  # type: ignore[no-untyped-def]
     """Agreement between halves of the images, and mean negentropy, against a; linear PCA for comparison."""
     pca = [results.agreement("pca")] * len(TANH_SCALES)
-    lines = {"nonlinear PCA": tanh_agreements(results), "linear PCA": pca}
+    lines = {"nonlinear PCA": [results.agreement(f"a{a}") for a in TANH_SCALES], "linear PCA": pca}
     name = "matched |cos| between halves"
     draw.curve_panel(figure.add_subplot(1, 2, 1), TANH_SCALES, lines, "a", name)
     value = [results.mean(f"a{a}", "negentropy") for a in TANH_SCALES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,11 +102,6 @@ def _of_width(width: int, path: str, source: Source) -> Source:
     if source.p != width:
         raise InputError(f"{path}: rows have {source.p} numbers, this run needs {width}")
     return source
-
-
-def known_fields() -> list[str]:
-    """Return the names of the fields of a data group."""
-    return [field.name for field in fields(DataConfig)]
 
 
 def matrix_of(X: Any, width: int, names: list[str] | None = None, what: str = "features") -> Any:

@@ -85,11 +85,8 @@ def _row(line: bytes) -> dict[str, Any]:
     step = row["step"]
     if isinstance(step, bool) or not isinstance(step, int) or abs(step) >= 1 << 63:
         raise ValueError("no step")
-    return {"step": step, **{printable(k): _number(v) for k, v in row.items() if k != "step"}}
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    named = {printable(k): None if v is None else float(v) for k, v in row.items() if k != "step"}
+    return {"step": step, **named}
 
 
 def latest(path: Path) -> tuple[int | None, dict[str, float]]:

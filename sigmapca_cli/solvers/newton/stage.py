@@ -26,11 +26,6 @@ PRODUCT_ROWS = 25_000
 """The same if only products with J are computed: each product is a pass over these rows."""
 
 
-def too_many_pairs(k: int) -> bool:
-    """Return whether k components have too many pairs to hold J."""
-    return k * (k - 1) // 2 > steps.LARGEST_EIGEN
-
-
 @dataclass(frozen=True)
 class Point:
     """Residual and curvature at the rotation R on the rows of a stage."""
@@ -107,7 +102,7 @@ class Stage:
     @property
     def matrix_free(self) -> bool:
         """Whether there are too many pairs to hold J."""
-        return too_many_pairs(self.k)
+        return self.k * (self.k - 1) // 2 > steps.LARGEST_EIGEN
 
     def system(self, point: Point) -> steps.DenseJacobian | MatrixFreeJacobian:
         """Return J at the point, averaged over the supporting rows: as a matrix, or by products if pairs are many."""
