@@ -29,6 +29,8 @@ Index = NDArray[np.int64]
 Rows = NDArray[np.float32]
 WIDEST_TILE = 1 << 20
 CACHED = 1 << 17  # entries whose float64 copy stays in the cache
+LEAST_COMPLETE = 20
+"""Number of rows without a missing value from which on these alone are judged."""
 WIDEST_BLOCK = 1 << 22  # entries of a block of wide rows: 32 MB in float64
 
 
@@ -140,6 +142,16 @@ class Source(SecondMoments):
     def copies(self) -> Copies | None:
         """Which rows are copies of each other; None if few are, or they are too many to ask."""
         return copies_of(self)
+
+    def complete(self, index: Index) -> NDArray[np.bool_] | None:
+        """Return which of some rows had no missing value, None for all, or if hardly one had none.
+
+        Filled values have a shape of their own, which tells the columns apart where the data do not.
+        """
+        if self.incomplete is None:
+            return None
+        known = ~self.incomplete[index]
+        return None if known.all() or known.sum() < LEAST_COMPLETE else known
 
     @property
     def windows(self) -> bool:

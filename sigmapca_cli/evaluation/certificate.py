@@ -87,6 +87,10 @@ class Certificate:
         Whether the components of such an answer depend on each other, all pairs together, and no pair stands out.
     spectra : bool
         Whether the spectra of rows in time take the place of variances.
+    filled : int
+        Number of rows that were left out because missing values were filled in them.
+    with_filled : bool
+        Whether rows with filled values were judged, because hardly a row has none.
     a : ndarray of shape (k,), or None
         Scale of the nonlinearity of each component.
     gaussian : ndarray of bool, of shape (k,), or None
@@ -117,6 +121,8 @@ class Certificate:
     dependent: tuple[tuple[int, int], ...] = ()
     together: bool = False
     spectra: bool = False
+    filled: int = 0
+    with_filled: bool = False
     a: Array | None = None
     gaussian: NDArray[Any] | None = None
     mixed: NDArray[Any] | None = None

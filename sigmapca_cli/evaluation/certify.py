@@ -41,6 +41,7 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     a·σ/std(y) if σ was trained too. Linear PCA is judged by its variances alone, a run with solver=moments by the
     curvature of F (`fourth`), one with solver=independence by the errors of C (`independence`). Linear ICA has a
     certificate with solver=independence only: its components are white, and the errors are those of the rotation alone.
+    Rows with filled values are left out where the others are enough, but for spectra, which need every row.
     Raise InputError if the curvature of the loss is not known here; the message names another command.
     """
     model = run.config.get("model", {})
@@ -53,6 +54,9 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
     Y = np.concatenate(gathered(np.concatenate(list(source.project(W, index)))))
     numbers, weights = np.concatenate(gathered(index)), None
     order = row_order(source, Y, numbers)
+    known = None if in_time else source.complete(numbers)
+    if known is not None:
+        Y, numbers = Y[known], numbers[known]
     if source.copies is not None:
         first, weights = source.copies.distinct(numbers)
         Y, numbers, weights = Y[first], numbers[first], None if order.ordered else weights
@@ -63,7 +67,10 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
         Y = Y / np.maximum(Y.std(0), np.finfo(float).tiny)
     with shared(None):  # every rank has all of these rows
         found = certificate_of(run, model, Y, level, order, pieces_of(source, numbers), weights)
-    return replace(as_trained(found, run, source), cut=cut)
+    found = replace(as_trained(found, run, source), cut=cut)
+    if known is not None:
+        return replace(found, filled=int((~known).sum()))
+    return replace(found, with_filled=source.incomplete is not None and bool(source.incomplete.any()))
 
 
 def as_trained(found: Certificate, run: Any, source: Any) -> Certificate:

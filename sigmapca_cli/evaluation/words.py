@@ -49,6 +49,16 @@ def explain(certificate: Certificate) -> list[str]:
         lines[-1] += f"; {reportable(len(group))}"
     if certificate.cut is not None and certificate.cut.any():
         lines.append(_cut(certificate))
+    if certificate.with_filled:
+        lines.append(
+            "rows with filled missing values are judged too: these have a shape of their own, so axes that shapes tell "
+            "apart may be those of columns, and not of the data"
+        )
+    if certificate.filled:
+        lines.append(
+            f"judged on the {certificate.n:,} rows without a missing value: filled values have a shape of their own, "
+            "which would tell components apart"
+        )
     return lines
 
 

@@ -9,6 +9,7 @@ from mechanisms import every
 from scipy.signal import lfilter
 from source_kinds import planted, projected
 
+import sigmapca_cli as sp
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
@@ -41,7 +42,8 @@ def run_on(x, evaluation=None, attrs=None, **config):
         config={**base, **config},
     )
     source = SimpleNamespace(n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index] @ W])
-    source.windows = source.timed = source.sample_rate = source.copies = None
+    source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
+    source.complete = lambda index: None
     return run, source
 
 
@@ -221,3 +223,19 @@ def test_components_of_the_variance_of_directions_left_out_are_not_identified():
         "component 2 has the same variance as directions that k=2 leaves out"
         in explain(certify_run(run, source))[-1]
     )
+
+
+@pytest.mark.parametrize("method", [{"solver": "independence"}, {"solver": "independence", "model": "lica"}])
+def test_filled_values_identify_no_axes(tmp_path, method):
+    """Gaussian factors of one variance have no axes; the mean in the place of a tenth of the values has them."""
+    rng = np.random.default_rng(0)
+    E = np.linalg.qr(rng.standard_normal((8, 8)))[0][:, :3]
+    X = 2 * rng.standard_normal((4000, 3)) @ E.T + 0.3 * rng.standard_normal((4000, 8))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    run = sp.train(X, k=3, data__missing="mean", outputs=tmp_path, **method)
+    found = run.certificate()
+    assert not found.identified.any() and found.filled == int(np.isnan(X).any(axis=1).sum())
+    assert set(np.ravel(run.evaluation["unheld_pairs"])) == {0, 1, 2}
+    X[:, 0] = np.where(rng.random(4000) < 0.999, np.nan, X[:, 0])
+    found = sp.train(X, k=3, data__missing="mean", outputs=tmp_path, **method).certificate()
+    assert found.with_filled and not found.filled

@@ -185,7 +185,8 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     part, pieces = arranged(table, n, fixed.kept, cfg)
     source = ArraySource("array", fixed.matrix, where, options, part, place, least, forecast)
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
-    source.incomplete, source.missing = fixed.incomplete, fixed.by_column
+    source.missing = fixed.by_column
+    source.incomplete = None if fixed.incomplete is None else fixed.incomplete[part or slice(None)]
     source.names = None if table.names is None else tuple(table.names)
     source.sample_rate, source.grid = table.sample_rate, table.grid
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds

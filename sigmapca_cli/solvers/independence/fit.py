@@ -125,16 +125,17 @@ def independence_fit(
         threads=threads,
     )
     result = answer.result
-    pieces = pieces_of(source, index) if source.n <= LARGEST_ROWS else ()
     held_spectra = spectra if source.n <= LARGEST_ROWS else None  # a part of the rows has other spectra
+    Z, R = Y, result.R
+    known = source.complete(index) if source.n <= LARGEST_ROWS and spectra is None else None
+    if known is not None:  # filled values would tell components apart
+        Z, index, weights = Y[known], index[known], None if weights is None else weights[known]
+        if whiten:
+            Z, R = (Z @ R) / np.maximum((Z @ R).std(axis=0), np.finfo(float).tiny), np.eye(k)
+    pieces = pieces_of(source, index) if source.n <= LARGEST_ROWS else ()
     with on_threads(threads):
         spread = errors(
-            Rows.of(Y, weights),
-            result.R,
-            result.tau,
-            ordered=order.ordered,
-            spectra=held_spectra,
-            pieces=pieces,
+            Rows.of(Z, weights), R, result.tau, ordered=order.ordered, spectra=held_spectra, pieces=pieces
         )
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
