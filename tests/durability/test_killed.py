@@ -84,7 +84,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 def test_killed_at_chosen_lines(tmp_path: Path) -> None:
     """Every line of the writing code in turn, as far as the number of trials goes."""
     rng = random.Random(1)
-    trials = torture(20)
+    trials = torture(12)
     for index in range(trials):
         folder = tmp_path / str(index)
         folder.mkdir()

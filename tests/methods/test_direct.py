@@ -53,14 +53,6 @@ def fitted(name, x, *overrides, k=K):
     return make_method(cfg).fit(cfg, Rows(x))
 
 
-def test_pca_equals_scikit_learn(data):
-    x, _ = data
-    solution, peer = fitted("pca_svd", x), PCA(K, svd_solver="full").fit(x)
-    np.testing.assert_allclose(np.abs((solution.W * peer.components_.T).sum(0)), 1, atol=1e-5)
-    np.testing.assert_allclose(solution.sigma, np.sqrt(peer.explained_variance_ * (len(x) - 1) / len(x)))
-    assert solution.extra["rank"] == P
-
-
 def test_ppca_noise_equals_scikit_learn(data):
     x, _ = data
     solution, peer = fitted("ppca", x), PCA(K, svd_solver="full").fit(x)

@@ -47,10 +47,3 @@ def test_a_method_that_is_said_not_to_order_is_measured_to_fail(method, optimize
     least = STORED["methods"][method][optimizer]["least"]
     first = next(i for i, value in enumerate(least) if value < ORDERING.ALIGNED)
     assert ORDERING.aligned(method, optimizer, seeds=1, first=first, steps=1500).min() < ORDERING.ALIGNED
-
-
-@pytest.mark.full
-def test_without_an_ordering_the_index_says_nothing(monkeypatch):
-    monkeypatch.setitem(ORDERING.METHODS, "nlpca", ("model=nlpca",))
-    cosines = ORDERING.aligned("nlpca", "adam", seeds=3, steps=1500)
-    assert (cosines.min(-1) < 0.5).any()

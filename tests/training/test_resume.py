@@ -78,7 +78,7 @@ def killed_after(job: Job, seconds: float) -> bool:
     return status != 0
 
 
-@pytest.fixture(scope="module", params=every(KINDS, ["nested-dropout", "data-sgd", "until-tol"]))
+@pytest.fixture(scope="module", params=every(KINDS, ["nested-dropout", "until-tol"]))
 def kind(request, tmp_path_factory):
     """(name, the uninterrupted run's datasets, its seconds)."""
     torch.set_num_threads(1)
