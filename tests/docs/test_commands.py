@@ -88,7 +88,7 @@ def composed(words: list[str]) -> list[str]:
             skip = False
         elif word in ("--run-dir", "--resume", "--if-exists"):
             skip = True
-        elif not OURS.search(word):
+        elif not OURS.search(word) and not re.match(r"[\w./]+=\w+\(", word):  # interval(1,8) is for a search
             sweep = re.fullmatch(r"([\w./]+)=([^\[{'\"]*),.*", word)
             kept.append(f"{sweep[1]}={sweep[2].split(',')[0]}" if sweep else word)
     return ["train", *kept, "--cfg", "job"]

@@ -50,12 +50,6 @@ def test_a_start_at_random_reaches_sources_of_one_kind(tmp_path):
     assert matched(sp.train(X, k=5, a="auto", init="orthogonal", outputs=tmp_path).filters, E) > 0.99
 
 
-def test_the_estimator_takes_such_steps(tmp_path):
-    X, E = planted("exponential", 5000, 5)
-    model = SigmaPCA(5, solver="sgd", a="auto", max_iter=10, random_state=0).fit(X)
-    assert matched(model.components_.T, E) > 0.99
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_pairs_that_no_a_holds_are_named_by_the_run(solver, caplog, tmp_path):
     X, _ = planted("Poisson(20)", 20_000, 0)
