@@ -14,7 +14,7 @@ WHY_DIFFERENT = (
 UNLISTED = (
     "columns", "components", "outliers", "scales", "command", "left_out", "missing", "missing_values", "missing_rows",
     "size_float32_bytes", "advice", "halves", "labels", "rising", "components_then", "codes", "task", "k", "why_k",
-    "other", "other_when", "then", "beside_items", "copies",
+    "other", "other_when", "then", "beside_items", "copies", "subject",
 )  # fmt: skip
 
 
@@ -68,6 +68,9 @@ def findings(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if rising := facts.get("rising", [])[:4]:
         text = "rises from row to row, or in turns, as what counts or dates the rows: left out below by"
         yield "index?", f"{', '.join(map(str, rising))}: {text} {override('drop', rising)}"
+    if (subject := facts.get("subject")) is not None:
+        text = "numbers groups of rows, as of subjects or trials: kept together below by"
+        yield "subjects?", f"{subject}: {text} {override('subject', [subject])}"
     if beside := facts.get("beside_items"):
         yield "no items?", f"{', '.join(beside[:4])}: other numbers than answers: left out below"
     if codes := facts.get("codes"):

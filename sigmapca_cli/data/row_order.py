@@ -60,7 +60,7 @@ class RowOrder:
         Whether rows depend on their neighbours, or were said to.
     reason : str
         Why: given (data.ordered), sound, windows (of pictures), time (a column of it), neighbours (they depend on each
-        other), exchangeable, sorted (by a class or a column), few (rows).
+        other), subjects (several rows of each), exchangeable, sorted (by a class or a column), few (rows).
     white : bool
         Whether the values do not correlate with those of earlier rows, as far as the rows tell; their sizes may.
     """
@@ -70,9 +70,14 @@ class RowOrder:
     white: bool = False
 
     @property
-    def by_time(self) -> bool:
-        """Whether the order is that of time: windows of pictures lie in a plane."""
+    def in_stretches(self) -> bool:
+        """Whether two stretches of rows are two samples, and rows beside each other are not; of pictures they are."""
         return self.ordered and self.reason != "windows"
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the order is that of time: windows of pictures lie in a plane, subjects in no order."""
+        return self.in_stretches and self.reason != "subjects"
 
     @property
     def in_time(self) -> bool:
@@ -91,6 +96,7 @@ WORDS = {
     "windows": "they are windows of pictures",
     "time": "a column counts the time",
     "neighbours": "neighbours depend on each other",
+    "subjects": "rows of one subject are no samples of their own",
     "exchangeable": "neighbours do not depend on each other",
     "sorted": "neighbours are alike because the rows are sorted, not in time",
     "few": "they are too few to ask",
@@ -100,8 +106,8 @@ WORDS = {
 def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
     """Return whether the rows of a source have an order, by what is known of it, else by its components Y (m, k).
 
-    source: has `ordered`, `timed`, `pieces`, `sample_rate`, `windows` and `copies` as `Source` has them. index (m,):
-    numbers of the rows of Y; those from 0 on unless given.
+    source: has `ordered`, `timed`, `pieces`, `sample_rate`, `windows`, `copies` and `by_subject` as `Source` has them.
+    index (m,): numbers of the rows of Y; those from 0 on unless given.
     """
     known = {"windows": source.windows, "sound": source.sample_rate is not None, "time": source.timed}
     reason = next((name for name, holds in known.items() if holds), None)
@@ -114,7 +120,11 @@ def row_order(source: Any, Y: Array, index: Array | None = None) -> RowOrder:
         first = source.copies.distinct(index)[0]
         Y, index = Y[first], index[first]
     pieces = pieces_of(source, index)
-    return RowOrder(True, reason, is_white(Y, pieces)) if reason is not None else order_of(Y, pieces)
+    if reason is not None:
+        return RowOrder(True, reason, is_white(Y, pieces))
+    found = order_of(Y, pieces)
+    # Rows of one subject are alike, whatever their order: errors come from stretches, and spectra say nothing.
+    return RowOrder(True, "subjects", True) if source.by_subject and not found.ordered else found
 
 
 def order_in(source: Any) -> RowOrder:

@@ -72,6 +72,7 @@ class Source(SecondMoments):
     )
     ordered: bool | None = None  # data.ordered: whether rows are in time; None: to be found (`row_order`)
     pieces: tuple[int, ...] = ()  # rows at which a new file, subject or stretch after a gap begins
+    by_subject: bool = False  # rows are those of subjects, of whom a piece each
     pictures: int | None = None  # how many the rows are windows of
     timed: bool = False  # a column of the file counts the time
     in_memory: bool = False  # no open file, so that a forked process may read rows

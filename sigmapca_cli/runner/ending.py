@@ -38,6 +38,8 @@ def order_words(facts: dict[str, Any]) -> str:
     """Return a sentence on rows that solver=independence found to be samples in time; "" of others."""
     if "bands" not in facts:
         reason = str(facts.get("rows_order", ""))
+        if reason == "subjects":
+            return "rows of subjects: those of one are alike, so errors come from stretches of rows"
         if reason not in ("time", "neighbours") or facts["rows_in_time"]:
             return ""
         return (

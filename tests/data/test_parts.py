@@ -101,3 +101,23 @@ def test_files_and_rows_left_out_begin_pieces(tmp_path):
     np.save(tmp_path / "c.npy", X)
     source = build(DataConfig(name="array", path=str(tmp_path / "c.npy"), missing="drop"))
     assert source.n == 59 and source.pieces == (20,)
+
+
+def test_rows_of_few_subjects_do_not_identify_axes_as_so_many_samples_would(tmp_path):
+    """20 subjects of 50 rows, who differ as Gaussian ones of one variance do: no axes, and 20 samples."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(2 * rng.normal(size=(20, 3)), 50, axis=0) + 0.5 * rng.normal(size=(1000, 3))
+    place = tmp_path / "rows.csv"
+    np.savetxt(
+        place,
+        np.column_stack([np.repeat(np.arange(20), 50), rows]),
+        "%.6g",
+        ",",
+        header="who,a,b,c",
+        comments="",
+    )
+    run = sp.train(
+        place, k=3, solver="independence", data__subject="who", data__standardise="none", outputs=tmp_path
+    )
+    assert run.evaluation["rows_order"] == "subjects" and "bands" not in run.evaluation
+    assert not run.certificate().identified.any()

@@ -219,3 +219,12 @@ def test_weekdays_months_and_hours_count_the_rows_and_answers_do_not(tmp_path):
     table.to_csv(tmp_path / "days.csv", index=False)
     facts, found = describe(tmp_path / "days.csv")
     assert facts["rising"] == ["weekday", "month"] and found.cfg.drop == ["weekday", "month"]
+
+
+def test_a_column_of_subjects_keeps_their_rows_together(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.repeat(2 * rng.normal(size=(20, 4)), 30, axis=0) + 0.5 * rng.normal(size=(600, 4))
+    pd.DataFrame(rows).add_prefix("m").assign(person=np.repeat(np.arange(20), 30)).to_csv(tmp_path / "a.csv")
+    facts, found = describe(tmp_path / "a.csv")
+    assert facts["subject"] == "person" and found.cfg.subject == "person" and facts["rising"] == []
+    assert found.source.by_subject and "person" not in found.source.names

@@ -43,7 +43,7 @@ def run_on(x, evaluation=None, attrs=None, **config):
     )
     source = SimpleNamespace(n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index] @ W])
     source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
-    source.complete = lambda index: None
+    source.complete, source.by_subject = (lambda index: None), False
     return run, source
 
 

@@ -79,7 +79,7 @@ def test_a_run_is_certified_by_its_own_lam():
     Y = answer(drawn(4))[0].astype(np.float32)
     source = SimpleNamespace(n=len(Y), ordered=False, pieces=(), project=lambda W, index: [Y[index] @ W])
     source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
-    source.complete = lambda index: None
+    source.complete, source.by_subject = (lambda index: None), False
     config = {"solver": {"name": "moments", "lam": "auto"}, "model": {"objective": "main"}}
     run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={"lam": 0.2})
     np.testing.assert_allclose(

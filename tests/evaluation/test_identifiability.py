@@ -241,7 +241,7 @@ def test_the_certificate_of_a_run_uses_its_filters_and_settings():
         n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index].astype(np.float32) @ W]
     )
     source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
-    source.complete = lambda index: None
+    source.complete, source.by_subject = (lambda index: None), False
     run = SimpleNamespace(
         filters=np.eye(3),
         rotation=None,

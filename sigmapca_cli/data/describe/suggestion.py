@@ -142,6 +142,8 @@ def cleaning(facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     if facts.get("missing_values") or codes:
         few = not codes and facts["missing_rows"] < 0.05 * facts["samples"]
         found["missing"] = "drop" if few else "mean"
+    if facts.get("subject") is not None and not options.get("subject") and not options.get("transpose"):
+        found["subject"] = facts["subject"]
     beside = [*facts.get("labels", []), *facts.get("rising", [])]
     if beside and not options.get("transpose"):
         before = options.get("drop") or []

@@ -19,7 +19,13 @@ from sigmapca_cli.data.n_components import (
     chance_eigenvalues,
     count_of,
 )
-from sigmapca_cli.data.readers.columns import column_facts, excess_kurtosis, maybe_index, maybe_labels
+from sigmapca_cli.data.readers.columns import (
+    column_facts,
+    excess_kurtosis,
+    maybe_index,
+    maybe_labels,
+    whose_rows,
+)
 from sigmapca_cli.data.source import Source
 
 SAMPLE = 50_000  # rows for statistics that need a sample
@@ -77,6 +83,8 @@ def summary(source: Source) -> dict[str, Any]:
         facts["labels"] = maybe_labels(facts["columns"]) if source.names else []
         rising = maybe_index(facts["columns"]) if source.n <= SAMPLE else []
         named = source.names is not None
+        facts["subject"] = whose_rows(facts["columns"]) if named and rising else None
+        rising = [name for name in rising if name != facts["subject"]]
         facts["rising"] = (
             rising if named else [j for j, c in enumerate(facts["columns"]) if c["name"] in rising]
         )

@@ -111,11 +111,9 @@ def task_of(source: Source, raw: Array | None) -> Task:
         return Task(
             "counts", "whole numbers from 0 on, counts: components of what occurs together", other=OBLIQUE
         )
-    rows = (
-        "rows in time whose values do not correlate with earlier ones"
-        if order.by_time
-        else "rows without an order"
-    )
+    rows = "rows of subjects, which are alike" if order.reason == "subjects" else "rows without an order"
+    if order.by_time:
+        rows = "rows in time whose values do not correlate with earlier ones"
     return Task("table", f"{rows}: components that are independent and keep their variances", other=OBLIQUE)
 
 

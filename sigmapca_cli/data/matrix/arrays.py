@@ -166,6 +166,7 @@ def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
     part, pieces = arranged(table, n, None, cfg)
     source = SparseSource("array", table.data, where, options, part, in_table(table, None), least)
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
+    source.by_subject = table.subjects is not None
     source.names = None if table.names is None else tuple(table.names)
     if cfg.half == "all":
         source.labels = table.labels
@@ -185,6 +186,7 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     part, pieces = arranged(table, n, fixed.kept, cfg)
     source = ArraySource("array", fixed.matrix, where, options, part, place, least, forecast)
     source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
+    source.by_subject = table.subjects is not None
     source.missing = fixed.by_column
     source.incomplete = None if fixed.incomplete is None else fixed.incomplete[part or slice(None)]
     source.names = None if table.names is None else tuple(table.names)

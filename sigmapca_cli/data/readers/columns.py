@@ -12,6 +12,7 @@ BLOCK = 1 << 22
 RISING = "rising whole numbers"
 EVEN = "rising by equal steps"
 IN_TURNS = "whole numbers in turns"
+GROUPS = "whole numbers of groups of rows"
 LEAST_TURN, MOSTLY = 4, 0.9
 """Fewest whole numbers that follow each other in turns, such as quarters, and the share of rows at which they do."""
 
@@ -62,8 +63,10 @@ def kind_of(values: NDArray[np.float64]) -> str:
         steps = np.diff(values)
         even = len(steps) > 1 and steps.min() > 0 and np.ptp(steps) <= 1e-3 * steps.mean()
         return EVEN if even else "numbers"
-    if (np.diff(values) > 0).all() or numbers_groups(values):
+    if (np.diff(values) > 0).all():
         return RISING
+    if numbers_groups(values):
+        return GROUPS
     if counts_in_turns(values):
         return IN_TURNS
     few = len(np.unique(values[:1000])) <= FEW_VALUES and len(distinct := np.unique(values)) <= FEW_VALUES
@@ -98,7 +101,13 @@ def maybe_labels(columns: list[dict[str, Any]]) -> list[str]:
 
 def maybe_index(columns: list[dict[str, Any]]) -> list[str]:
     """Return the columns that increase from row to row, or in turns: they may number, date or time the rows."""
-    return [column["name"] for column in columns if column["kind"] in (RISING, EVEN, IN_TURNS)]
+    return [column["name"] for column in columns if column["kind"] in (RISING, EVEN, IN_TURNS, GROUPS)]
+
+
+def whose_rows(columns: list[dict[str, Any]]) -> str | None:
+    """Return the column that numbers groups of rows, such as subjects or trials, if there is one alone."""
+    found = [column["name"] for column in columns if column["kind"] == GROUPS]
+    return found[0] if len(found) == 1 else None
 
 
 def column_facts(source: Any, raw: NDArray[np.float64]) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ def moments_fit(
     if whiten:
         Y = (Y / std_of(Y)).astype(Y.dtype)
     if isinstance(lam, str):
-        lam, agreement = chosen_lam(Y, in_time=agreed(order_in(source)).by_time)
+        lam, agreement = chosen_lam(Y, in_time=agreed(order_in(source)).in_stretches)
         log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)
     result = maximise(Y, lam, start=R, starts=starts, tol=tol, max_iter=max_iter, threads=threads)
     for note in notes + result.notes:
