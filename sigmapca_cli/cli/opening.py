@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 
-def open_run(name: str, *, solved: bool = True) -> Any:
-    """The run meant by a name; InputError when it holds no solution yet, where one is needed."""
+def open_run(name: str) -> Any:
+    """The run meant by a name; InputError when it holds no solution yet."""
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.system.errors import InputError
 
     run = StoredRun.open(resolve(name))
-    if solved and (run.filters is None or run.sigma is None):
+    if run.filters is None or run.sigma is None:
         raise InputError(f"{run.folder}: this run holds no solution (status {run.status})")
     return run
 

@@ -131,9 +131,7 @@ def download(
     return target
 
 
-def fetch_dataset(
-    dataset: str, root: Path, progress: Progress | None = None, timeout: float = 30.0, attempts: int = 5
-) -> Path:
+def fetch_dataset(dataset: str, root: Path, progress: Progress | None = None) -> Path:
     """Download a data set into `root`; return the path to read it from. $SIGMAPCA_MIRROR replaces the address."""
     if dataset not in DATASETS:
         raise InputError(f"{dataset} cannot be downloaded: choose one of {', '.join(DATASETS)}")
@@ -141,5 +139,5 @@ def fetch_dataset(
     base = os.environ.get(MIRROR, base).rstrip("/")
     logging.getLogger("sigmapca").info("%s is not here: downloading from %s", dataset, base)
     for name, md5 in files.items():
-        download(f"{base}/{name}", root / folder / name, md5, progress, timeout, attempts)
+        download(f"{base}/{name}", root / folder / name, md5, progress)
     return root / folder if folder else root / next(iter(files))

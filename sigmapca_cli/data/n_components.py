@@ -22,6 +22,8 @@ NEARLY_ALL = 0.9
 """Share of the rank from which on a number of components leaves out too little to be one of a signal above noise."""
 PARALLEL_WORK, PARALLEL_SIDE = 1e9, 600
 """Multiplications of a covariance, and its size, up to which rows are permuted."""
+PERMUTED = 5
+"""Number of times that the columns are permuted."""
 LEAST_LOG = log(1e-300)
 """Logarithm of a gap of equal eigenvalues."""
 MOST_SEARCHED = 1024
@@ -187,7 +189,7 @@ def _evidence(values: Array, k: int, n: int, tails: Tails) -> float:
     return fit + (m + k) / 2 * log(2 * pi) - curvature / 2 - k / 2 * log(n)
 
 
-def chance_eigenvalues(x: Array, repeats: int = 5) -> Array | None:
+def chance_eigenvalues(x: Array) -> Array | None:
     """Return the mean eigenvalues of the covariance of rows x (n, p) whose columns are each permuted by themselves.
 
     This keeps the distribution of each column and takes every relation away: parallel analysis counts the components
@@ -202,7 +204,7 @@ def chance_eigenvalues(x: Array, repeats: int = 5) -> Array | None:
         gram = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
         return np.linalg.eigvalsh(gram)[::-1] / len(rows)
 
-    return np.asarray(np.mean([values_of(rng.permuted(x, axis=0)) for _ in range(repeats)], axis=0))
+    return np.asarray(np.mean([values_of(rng.permuted(x, axis=0)) for _ in range(PERMUTED)], axis=0))
 
 
 def above_chance(values: Array, chance: Array) -> int:

@@ -181,7 +181,7 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")
     if start is not None:
         trainer.state["W"] = made_like(trainer.state["W"], (P @ start).astype(cfg.dtype))
-    with computing_on(pick_threads(None, cfg.batch_size * source.p * k), plan.needs_torch(cfg)):
+    with computing_on(pick_threads(cfg.batch_size * source.p * k), plan.needs_torch(cfg)):
         loop.train([trainer])
         converged = stopping.convergence_of(trainer).converged(cfg.tol)
     learned = trainer.state.get("a")

@@ -14,7 +14,7 @@ from typing import Any
 from sigmapca_cli.figures.titles import knob, run_title
 from sigmapca_cli.report import charts, paths, settings
 from sigmapca_cli.report.gallery import METRICS, gallery
-from sigmapca_cli.report.gather import Report, last_value, open_all, ordered, plain, scalar, short
+from sigmapca_cli.report.gather import Report, last_loss, open_all, ordered, plain, scalar, short
 from sigmapca_cli.report.page import Cell, Code, Details, Section, Table, Text, Verdict, Verdicts, write_page
 from sigmapca_cli.report.trust import certificate, verdicts
 
@@ -126,7 +126,7 @@ def _table(report: Report) -> Table:
         "name": [Cell(short(run)) for run in report.runs],
         **{plain(name): list(row) for name, row in report.swept.items()},
         "status": [run.status for run in report.runs],
-        "loss": [last_value(run, "loss") for run in report.runs],
+        "loss": [last_loss(run) for run in report.runs],
         **{words: [scalar(run, name) for run in report.runs] for words, name in METRICS.items()},
         "seconds": [round(float(run.attrs.get("wall_seconds", math.nan)), 1) for run in report.runs],
     }

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sigmapca_cli.figures.filters import pixels_of
-from sigmapca_cli.report.gather import Report, axes_of, last_value, scalar
+from sigmapca_cli.report.gather import Report, axes_of, last_loss, scalar
 from sigmapca_cli.report.grids import SIZES, filter_grid
 from sigmapca_cli.report.page import Gallery, Panel, Picture, Text
 from sigmapca_cli.storage.read import StoredRun
@@ -72,7 +72,7 @@ def _what_is_drawn(run: StoredRun) -> str:
 
 def _metrics(run: StoredRun) -> str:
     values = {
-        "loss": last_value(run, "loss"),
+        "loss": last_loss(run),
         **{words: scalar(run, name) for words, name in METRICS.items()},
     }
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if not math.isnan(value))

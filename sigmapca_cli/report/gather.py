@@ -53,7 +53,7 @@ class Report:
     @cached_property
     def filters(self) -> list[NDArray[np.float64] | None]:
         """The filters drawn for each run; None for a run that has no solution or is not drawn."""
-        return [shown_filters(run) if i in self.drawn else None for i, run in enumerate(self.runs)]
+        return [run.directions if i in self.drawn else None for i, run in enumerate(self.runs)]
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -133,20 +133,9 @@ def short(run: StoredRun) -> str:
     return run.name if len(run.name) > 8 else f"{run.place.parent.name}/{run.name}"
 
 
-def shown_filters(run: StoredRun) -> NDArray[np.float64] | None:
-    """Return the filters (p, k) to show: W, or for linear ICA the columns of the unmixing matrix, of unit norm.
-
-    For linear ICA W only whitens: its columns are the principal directions, whatever rotation was found.
-    """
-    if run.rotation is None or run.encoder is None:
-        return run.filters
-    norm = np.linalg.norm(run.encoder, axis=0)
-    return np.asarray(run.encoder / np.where(norm > 0, norm, 1.0))
-
-
-def last_value(run: StoredRun, name: str) -> float:
-    """Return the last finite value of a logged metric, nan if there is none."""
-    for value in reversed(run.metrics.get(name, [])):
+def last_loss(run: StoredRun) -> float:
+    """Return the last finite loss of the log, nan if there is none."""
+    for value in reversed(run.metrics.get("loss", [])):
         if math.isfinite(value):
             return float(value)
     return math.nan

@@ -13,7 +13,7 @@ from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.compare import REPEATED
 from sigmapca_cli.figures.titles import knob
 from sigmapca_cli.report.charts import up_to_one
-from sigmapca_cli.report.gather import Report, last_value, plain, scalar
+from sigmapca_cli.report.gather import Report, last_loss, plain, scalar
 from sigmapca_cli.report.page import Cell, Picture, Pictures, Table, number
 from sigmapca_cli.report.svg import Series, colours
 
@@ -45,7 +45,7 @@ def by_setting(report: Report) -> list[Any]:
     header = [*map(plain, names), "runs", "loss", "spread of the loss", "MCC", "least MCC", "agreement"]
     rows = []
     for values, members in groups.items():
-        losses = [last_value(report.runs[i], "loss") for i in members]
+        losses = [last_loss(report.runs[i]) for i in members]
         scores = [scalar(report.runs[i], "mcc") for i in members]
         agreed = mean_agreement(report, members)
         tint = None if math.isnan(agreed) else max(agreed, 0.0)

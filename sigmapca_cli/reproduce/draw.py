@@ -78,10 +78,10 @@ def filter_panels(
     return figure
 
 
-def filter_panel(axes: Axes, results: Results, key: str, first: int | None = None) -> None:
+def filter_panel(axes: Axes, results: Results, key: str) -> None:
     """The filters of one run, or the reason why there are none."""
     try:
-        W, shape = results.filters(key)[:, :first], results.run(key).patch_shape
+        W, shape = results.filters(key), results.run(key).patch_shape
     except Missing as missing:
         empty(axes, str(missing))
         return

@@ -198,7 +198,7 @@ def threads_of(cfg: Config, source: Source) -> int:
         return int(cfg.threads)
     if way_of(cfg) in SOLVERS:
         return available_threads()
-    threads = pick_threads(None, cfg.batch_size * source.p * cfg.k)  # multiplications of a step
+    threads = pick_threads(cfg.batch_size * source.p * cfg.k)  # multiplications of a step
     # Gathering the rows of many features takes as long as a product of them: it needs a core of its own, or the threads
     # of each product wait for it, many times over.
     return threads if source.p <= WIDE else max(1, threads - 1)

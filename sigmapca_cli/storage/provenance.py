@@ -70,19 +70,12 @@ def command() -> str:
     return shlex.join([Path(words[0]).name, *words[1:]])
 
 
-def torch_version() -> str:
-    """The version of torch, without importing it where nobody has."""
-    loaded = sys.modules.get("torch")
-    if loaded is not None:
-        return str(loaded.__version__)
-    return installed_version("torch")
-
-
 @cache
-def installed_version(package: str) -> str:
-    """Return the version of an installed package, "" if there is none."""
+def torch_version() -> str:
+    """The version of torch, without importing it where nobody has; "" if there is none."""
+    loaded = sys.modules.get("torch")
     try:
-        return version(package)
+        return str(loaded.__version__) if loaded is not None else version("torch")
     except PackageNotFoundError:
         return ""
 

@@ -110,10 +110,8 @@ def available_threads() -> int:
     return int(named) if named.isdigit() and int(named) > 0 else cores()
 
 
-def pick_threads(asked: int | None, work: int) -> int:
+def pick_threads(work: int) -> int:
     """Return the threads for a step of `work` multiplications: waking threads costs more than a small step gains."""
-    if asked:
-        return asked
     return 1 if work < 20_000_000 else available_threads()
 
 

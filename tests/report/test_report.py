@@ -134,14 +134,13 @@ def test_the_command_writes_beside_the_runs(sweep: Path, tmp_path: Path):
 
 
 def test_linear_ica_shows_its_unmixing(tmp_path: Path, write_run):
-    from sigmapca_cli.report.gather import shown_filters
     from sigmapca_cli.storage.write import RunWriter
 
     rng = np.random.default_rng(0)
     W, V = (np.linalg.qr(rng.normal(size=size))[0] for size in ((9, 3), (3, 3)))
     writer = RunWriter(tmp_path, model="lica")
     writer.finish({"filters": W, "sigma": np.ones(3), "encoder": 5 * W @ V, "rotation": V})
-    assert np.allclose(shown_filters(StoredRun.open(tmp_path)), W @ V)
+    assert np.allclose(StoredRun.open(tmp_path).directions, W @ V)
     assert "columns of the unmixing matrix" in by_title([str(tmp_path)])["Filters"][0].panels[0].heading
 
 

@@ -9,13 +9,13 @@ from sigmapca_cli.data.n_components import by_mdl
 TOLERANCE, MOST_ITERATIONS = 1e-4, 200
 
 
-def by_ppca(X: NDArray, k: int | None = None) -> tuple[Array, int, int]:
+def by_ppca(X: NDArray) -> tuple[Array, int, int]:
     """Return X (n, p) with its missing values (NaN) filled, the number of components k, and of iterations.
 
     Expectation: each missing value and its covariance given the values of its row, by the row's pattern of missing
     values. Maximisation: C = (1/n) Σ E[(x − m)(x − m)ᵀ], then its p − k smallest eigenvalues are replaced by their
     mean, which maximises the likelihood of probabilistic PCA (Tipping and Bishop 1999, section 3.3). Features are
-    scaled to unit variance for this, because the model has the same noise in all features. k None: by `by_mdl`.
+    scaled to unit variance for this, because the model has the same noise in all features. k: by `by_mdl`.
     """
     missing = np.isnan(X)
     centre, spread = np.nanmean(X, axis=0, dtype=np.float64), np.nanstd(X, axis=0, dtype=np.float64)
@@ -25,9 +25,8 @@ def by_ppca(X: NDArray, k: int | None = None) -> tuple[Array, int, int]:
     patterns, of_row = np.unique(missing, axis=0, return_inverse=True)
     rows = [np.flatnonzero(of_row.ravel() == i) for i in range(len(patterns))]
     mean, C = z.mean(axis=0), np.cov(z.T, bias=True).reshape(p, p)
-    if k is None:
-        k = by_mdl(np.maximum(principal_axes(C)[0], 1e-9), n)
-    iterations, k = 0, min(k, max(p - 1, 1))
+    k = min(by_mdl(np.maximum(principal_axes(C)[0], 1e-9), n), max(p - 1, 1))
+    iterations = 0
     while iterations < MOST_ITERATIONS:
         iterations += 1
         C = _low_rank(C, k)

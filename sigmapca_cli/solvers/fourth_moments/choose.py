@@ -38,12 +38,12 @@ def chosen_lam(Y: Array, *, in_time: bool = False) -> tuple[float, float]:
     return chosen.at, chosen.agreement
 
 
-def over_lam(halves: Sequence[Half], lams: Sequence[float] = LAMS, tol: float = 1e-5) -> Iterator[Knot]:
+def over_lam(halves: Sequence[Half], lams: Sequence[float] = LAMS) -> Iterator[Knot]:
     """Yield the knots of a path over increasing λ that starts at the principal axes."""
     with threads(None):
         looks = [views(centred_and_scaled(Y)[0], LARGEST)[-1] for _, Y in halves]
         turns = [np.eye(Y.shape[1]) for _, Y in halves]
         for lam in lams:
-            found = [ascent.climb(view, R, lam, tol, 200, []) for view, R in zip(looks, turns, strict=True)]
+            found = [ascent.climb(view, R, lam, 1e-5, 200, []) for view, R in zip(looks, turns, strict=True)]
             yield make_knot(lam, halves, turns, [R for R, _ in found], all(end.converged for _, end in found))
             turns = [R for R, _ in found]
