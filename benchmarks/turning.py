@@ -39,7 +39,7 @@ def flow(rows: Rows, a: np.ndarray, follow: float) -> dict[str, object]:
         C = R.T @ rows.C @ R
         sigma = np.sqrt(np.diag(C))
         moments = measure(rows.Y, R / sigma, lookup(*KEY), a)
-        own = merit.delta_of(rows.Y, R / sigma, merit.primitive_of(*KEY), a, moments.m)
+        own = 4 * merit.mean_primitive(rows.Y, R / sigma, merit.primitive_of(*KEY), a) - moments.m
         delta = own if step < OWN else delta + follow * (own - delta)
         S = jac.residual(moments, sigma)
         change = C * (sigma**2 * (own - delta))[:, None]

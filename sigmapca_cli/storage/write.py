@@ -5,7 +5,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -110,12 +110,6 @@ class RunWriter:
         self._lines.append((step, floats))
         if len(self._lines) >= FLUSH_ROWS or time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
-
-    def log_block(self, steps: Iterable[int], values: Mapping[str, Any]) -> None:
-        """Record many steps at once: `steps` (n,), each value (n,)."""
-        columns = {name: np.asarray(value, dtype=float).tolist() for name, value in values.items()}
-        for index, step in enumerate(np.asarray(steps).tolist()):
-            self.log(int(step), {name: column[index] for name, column in columns.items()})
 
     def flush(self, durable: bool = False) -> None:
         """Append what was logged since to metrics.jsonl; `durable` also forces it to disk."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from run_data import log_block
 
 from sigmapca_cli.storage.write import RunWriter
 
@@ -38,7 +39,7 @@ def write(
     config = yaml.safe_dump(configuration(a, seed, k))
     writer = RunWriter(folder, model="nlpca", config_yaml=config, seed=seed, overrides=overrides)
     steps = np.arange(10, 1010, 10)
-    writer.log_block(steps, {"loss": a / steps + 1, "mcc": 1 - 1 / steps})
+    log_block(writer, steps, {"loss": a / steps + 1, "mcc": 1 - 1 / steps})
     writer.finish(
         {"filters": W, "sigma": sigma, "encoder": W / sigma, "decoder": (W * sigma).T},
         patch_shape=shape,

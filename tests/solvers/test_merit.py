@@ -42,7 +42,7 @@ def J(Y, R, key, a, delta):
 def at(Y, R, key, a):
     sigma = (Y @ R).std(0)
     moments = measure(Y, R / sigma, lookup(*key), a)
-    return sigma, moments, merit.delta_of(Y, R / sigma, merit.primitive_of(*key), a, moments.m)
+    return sigma, moments, 4 * merit.mean_primitive(Y, R / sigma, merit.primitive_of(*key), a) - moments.m
 
 
 def slopes(f, R):

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from run_data import log_block
 
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.find import UNREADABLE, find_runs, resolve
@@ -76,7 +77,7 @@ def test_a_running_run_shows_its_latest_values(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path, model="m")
     writer.log(1, {"loss": 5.0, "mcc": 0.25})
     writer.snapshot()
-    writer.log_block(range(2, 1500), {"loss": range(2, 1500)})
+    log_block(writer, range(2, 1500), {"loss": range(2, 1500)})
     writer.log(1500, {"loss": float("nan")})
     writer.flush()
     with open(tmp_path / fmt.METRICS_FILE, "a") as file:

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from run_data import log_block
 
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.claim import claim_folder, create_run_folder
@@ -152,7 +153,7 @@ def test_missing_values_become_nan_and_null(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path, model="m")
     writer.log(1, {"loss": float("inf")})
     writer.log(1, {"lr": 0.1})
-    writer.log_block(np.array([2, 3]), {"loss": np.array([2.0, 3.0])})
+    log_block(writer, np.array([2, 3]), {"loss": np.array([2.0, 3.0])})
     writer.flush()
     rows = [json.loads(line) for line in (tmp_path / fmt.METRICS_FILE).read_text().splitlines()]
     assert rows[0] == {"step": 1, "loss": None} and rows[-1] == {"step": 3, "loss": 3.0}
@@ -172,7 +173,7 @@ def test_large_configuration_and_unicode_survive(tmp_path: Path) -> None:
 def test_resuming_drops_metrics_the_checkpoint_does_not_contain(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path, model="m")
     created = writer.attrs["created"]
-    writer.log_block(range(8), {"loss": np.arange(8.0)})
+    log_block(writer, range(8), {"loss": np.arange(8.0)})
     writer.flush()
     with open(tmp_path / fmt.METRICS_FILE, "a") as file:
         file.write('{"step": 8, "lo')  # killed while writing
@@ -427,7 +428,7 @@ def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
     from sigmapca_cli.storage.summary import noted_summary, summarise
 
     with RunWriter(tmp_path, model="nlpca", attrs={"a": "4.0"}) as writer:
-        writer.log_block([1, 2], {"loss": [2.0, np.nan], "b": [1, 2]})
+        log_block(writer, [1, 2], {"loss": [2.0, np.nan], "b": [1, 2]})
         values = {"mcc": np.float32(0.1), "n": 3, "ok": True, "word": "ä", "none": None, "deep/x": 1.0}
         writer.finish(solution(), evaluation={**values, "angle": np.nan, "kurtosis": np.arange(3.0)})
     with h5py.File(writer.path) as file:

@@ -83,11 +83,6 @@ def integral(score: Score) -> Primitive:
     return primitive
 
 
-def delta_of(Y: Array, M: Array, primitive: Primitive, a: Array, m: Array) -> Array:
-    """Return δ_j = 4E[Φ(z_j)] − m_j (k,) of z = YM, m_j = E[z_jφ(z_j)]."""
-    return 4 * mean_primitive(Y, M, primitive, a) - m
-
-
 def mean_primitive(Y: Array, M: Array, primitive: Primitive, a: Array) -> Array:
     """Return E[Φ(z_j)] (k,) of z = YM over the rows of Y."""
     Mt, at = np.ascontiguousarray(M, Y.dtype), np.asarray(a, Y.dtype)
