@@ -66,26 +66,6 @@ class LinearICA(SigmaPCA):
         V = self.V
         return (self.filters / self.sigma).to(V.dtype) @ V
 
-    def forward(self, x: Tensor, return_loss: bool = False) -> Any:
-        """Return the independent components of rows.
-
-        Parameters
-        ----------
-        x : Tensor of shape (…, p)
-            Rows.
-        return_loss : bool
-            Whether to return the loss too.
-
-        Returns
-        -------
-        Tensor of shape (…, k), or a pair of it and the loss
-            (x − μ)WΣ⁻¹V with the running mean.
-        """
-        loss = self.loss(x) if return_loss else None
-        W = self.encoder
-        y = (x - self.running_mean).to(W.dtype) @ W
-        return y if loss is None else (y, loss)
-
     def _loss_of_rows(self, x: Tensor) -> Tensor:
         """Return the losses of both layers on centred rows (n, p), and count the batch."""
         W, V = self.filters.to(x.dtype), self.V.to(x.dtype)

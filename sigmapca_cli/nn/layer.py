@@ -157,6 +157,11 @@ class SigmaPCA(LossOfLayer):
         """Return the indices (k,) of the components by decreasing variance of the batches so far."""
         return self.variance.argsort(descending=True, stable=True)
 
+    @property
+    def encoder(self) -> Tensor:
+        """Return what centred rows are multiplied with, W (p, k)."""
+        return self.filters
+
     def forward(self, x: Tensor, return_loss: bool = False) -> Any:
         """Return the components of rows.
 
@@ -171,10 +176,10 @@ class SigmaPCA(LossOfLayer):
         Returns
         -------
         Tensor of shape (…, k), or a pair of it and the loss
-            (x − μ)W with the running mean.
+            (x − μ) @ encoder with the running mean; the encoder is W, of linear ICA WΣ⁻¹V.
         """
         loss = self.loss(x) if return_loss else None
-        W = self.filters
+        W = self.encoder
         y = (x - self.running_mean).to(W.dtype) @ W
         return y if loss is None else (y, loss)
 
