@@ -34,6 +34,10 @@ class Solution:
     order: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def pairs(self, marked: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the pairs (m, 2) marked in a symmetric matrix (k, k) in the order before sorting, as sorted."""
+        return np.sort(np.argsort(self.order)[np.argwhere(np.triu(marked, 1))], axis=1)
+
 
 def deviations(W: Array, C: Covariance) -> Array:
     """√diag(WᵀCW), exact on the data: (p, k), (p, p) -> (k,)."""

@@ -90,7 +90,7 @@ def moments_fit(
         log.warning("solver moments: %s", note)
     each = {"filter_error": result.filter_error, "carrying_rows": result.carrying}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
-    return solution, facts(result)
+    return solution, {**facts(result), "unheld_pairs": solution.pairs(~result.fixed)}
 
 
 def first_rotation(P: Array, start: Array | None, seed: int | None) -> Array | None:

@@ -267,7 +267,7 @@ def build_result(
 
 
 def notes(result: Maximum, groups: influence.Groups, tol: float, n: int) -> list[str]:
-    """Return the sentences for the user: no convergence, pairs that are not identified, influential rows."""
+    """Return the sentences for the user: no convergence, influential rows."""
     sentences = []
     if result.saddle:
         sentences.append(
@@ -276,9 +276,5 @@ def notes(result: Maximum, groups: influence.Groups, tol: float, n: int) -> list
     elif not result.converged:
         sentences.append(
             f"not converged: after {result.iterations} steps the next step is {result.angle:.1e} rad, above {tol:.0e}"
-        )
-    if loose := int((~result.fixed).sum()) // 2:
-        sentences.append(
-            f"{loose} pairs of components are not identified: F is flat along them within its error"
         )
     return sentences + influence.owners(groups, n)

@@ -140,8 +140,7 @@ def independence_fit(
     each = {"independence_negentropy": result.negentropy, "filter_error": spread.filter_error}
     solution = finalise(P, C, result.R) if whiten else finalise(P @ result.R, C, each=each)
     found = facts(answer, solution.order)
-    free = np.argwhere(np.triu(~spread.identified, 1))
-    found["unheld_pairs"] = np.sort(np.argsort(solution.order)[free], axis=1)
+    found["unheld_pairs"] = solution.pairs(~spread.identified)
     found["rows_in_time"], found["rows_order"] = order.in_time, order.reason
     if spectra is not None:
         found["bands"] = len(spectra)

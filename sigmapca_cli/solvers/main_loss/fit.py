@@ -99,7 +99,8 @@ def newton_fit(
 
         W, more = leave_subspace(W, C, source, result, nonlinearity, derivative, count=threads)
         facts.update(more)
-    return finalise(W, C, each={"a": result.a}), facts
+    solution = finalise(W, C, each={"a": result.a})
+    return solution, {**facts, "unheld_pairs": solution.pairs(result.loose)}
 
 
 def lica_fit(
@@ -121,7 +122,8 @@ def lica_fit(
     sigma = deviations(P, C)
     whitened = (Y / sigma).astype(Y.dtype)
     found = solve_from(whitened, starts, nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads)
-    return finalise(P, C, found.result.R), _facts(found, notes)
+    solution = finalise(P, C, found.result.R)
+    return solution, {**_facts(found, notes), "unheld_pairs": solution.pairs(found.result.loose)}
 
 
 def _facts(found: Several, notes: list[str]) -> Facts:

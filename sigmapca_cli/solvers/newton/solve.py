@@ -90,6 +90,11 @@ class NewtonResult:
     order: Array
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def loose(self) -> Array:
+        """The pairs whose curvature is zero within its error, (k, k); they are not identified."""
+        return np.abs(self.H) <= 2 * self.H_error
+
 
 def solve(
     Y: Array,
@@ -266,10 +271,6 @@ def _notes(result: NewtonResult, tol: float) -> list[str]:
     H, error = jac.pack(result.H), jac.pack(result.H_error)
     if negative := int((-2 * error > H).sum()):
         notes.append(f"{negative} pairs of components have negative curvature: this a cannot separate them")
-    if flat := int((np.abs(H) <= 2 * error).sum()):
-        notes.append(
-            f"{flat} pairs of components are not identified: their curvature is zero within its error"
-        )
     return notes
 
 
