@@ -10,11 +10,11 @@ from typing import Any, overload
 
 from sigmapca_cli.api.run import Run
 from sigmapca_cli.storage.find import find_runs
-from sigmapca_cli.storage.rows import as_row
+from sigmapca_cli.storage.rows import COLUMNS, as_row
 from sigmapca_cli.storage.where import condition
 from sigmapca_cli.system.errors import InputError
 
-SHOWN = ("run", "status", "model", "a", "k", "seed", "converged", "loss", "mcc", "data")
+SHOWN = COLUMNS[: COLUMNS.index("seconds")]
 
 
 class Runs(Sequence[Run]):

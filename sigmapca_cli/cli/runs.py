@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
+from sigmapca_cli.storage.rows import COLUMNS
 from sigmapca_cli.storage.where import number
 from sigmapca_cli.system.text import printable
 
@@ -18,21 +19,6 @@ def add(app: typer.Typer) -> None:
     app.command("runs", help="List runs, newest last.")(runs)
 
 
-# The last columns are left out first where the terminal is too narrow for all.
-COLUMNS = (
-    "run",
-    "status",
-    "model",
-    "a",
-    "k",
-    "seed",
-    "converged",
-    "loss",
-    "mcc",
-    "data",
-    "seconds",
-    "created",
-)
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
 
 

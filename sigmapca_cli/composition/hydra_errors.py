@@ -6,22 +6,19 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from sigmapca_cli.settings.checks import as_text, nearest
-from sigmapca_cli.settings.conf_files import groups
+from sigmapca_cli.settings.conf_files import LAUNCHERS, SWEEPERS, groups
 from sigmapca_cli.settings.keys import no_such_key, type_of
 from sigmapca_cli.system.errors import InputError
 
 PLUGINS = {
-    "joblib": "hydra-joblib-launcher",
-    "ray": "hydra-ray-launcher",
-    "slurm": "hydra-submitit-launcher",
-    "sigmapca_slurm": "hydra-submitit-launcher",
-    "submitit_local": "hydra-submitit-launcher",
-    "submitit_slurm": "hydra-submitit-launcher",
-    "optuna": "hydra-optuna-sweeper",
-    "ax": "hydra-ax-sweeper",
-    "nevergrad": "hydra-nevergrad-sweeper",
+    **LAUNCHERS,
+    **SWEEPERS,
+    "slurm": LAUNCHERS["submitit_slurm"],
+    "sigmapca_slurm": LAUNCHERS["submitit_slurm"],
+    "ax": "hydra_ax_sweeper",
+    "nevergrad": "hydra_nevergrad_sweeper",
 }
-"""Launcher or sweeper: the package that brings it."""
+"""Launcher or sweeper: the plugin that brings it, which the package is named for."""
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
@@ -60,7 +57,7 @@ def _missing(file: str, text: str) -> str:
     if not group:
         return f"--config-name {option}: no such file in the configuration folder"
     if group in ("hydra/launcher", "hydra/sweeper"):
-        package = PLUGINS.get(option)
+        package = PLUGINS.get(option, "").replace("_", "-")
         how = f" (pip install {package})" if package else ""
         return f"{group}={option}: no such choice; its plugin is not installed{how}"
     choices = groups().get(group, [])

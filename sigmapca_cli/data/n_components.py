@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from sigmapca_cli.data.moments.covariance import SecondMoments
 
 DEFAULT = 32
-WORDS = ("auto", "all", "mdl", "mle")
-
-
 LEAST_RANK = 6
 """Of fewer directions, a single large one would look like a component above noise."""
 NEARLY_ALL = 0.9

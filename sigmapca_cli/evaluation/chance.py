@@ -25,16 +25,6 @@ def matched_cosine(p: int, k: int, other: int | None = None, repeats: int | None
     return float(np.mean(values))
 
 
-def cosine(p: int) -> float:
-    """Return E|cos| of two random directions in p dimensions, Γ(p/2) / (√π Γ((p + 1)/2)).
-
-    0.6366 for p = 2, 0.0419 for p = 363.
-    """
-    from math import exp, lgamma, log, pi
-
-    return exp(lgamma(p / 2) - lgamma((p + 1) / 2) - log(pi) / 2)
-
-
 def _directions(p: int, k: int, generator: np.random.Generator) -> np.ndarray:
     W = generator.standard_normal((p, k))
     return np.linalg.qr(W)[0] if k <= p else W

@@ -15,7 +15,6 @@ from sigmapca_cli.figures.titles import UNIT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWN = ("loss", "mcc", "gradient_norm", "agreement")
 LABELS = {
     "loss": f"loss (square of {UNIT})",
     "mcc": "MCC, matched |cos| to the truth",
@@ -24,17 +23,12 @@ LABELS = {
 }
 
 
-def plot_curves(
-    metrics: Mapping[str, ArrayLike],
-    title: str = "",
-    names: tuple[str, ...] = DRAWN,
-    width: float | None = None,
-) -> Figure:
-    """Draw one panel for each metric of `names` with finite values, over metrics["step"].
+def plot_curves(metrics: Mapping[str, ArrayLike], title: str = "", width: float | None = None) -> Figure:
+    """Draw one panel for each metric of LABELS with finite values, over metrics["step"].
 
     More than 200 points are drawn faintly, with their running mean on top, because the losses of batches are noisy.
     """
-    series = _finite_series(metrics, names)
+    series = _finite_series(metrics)
     columns = panels_across(len(series), 2.4, max(len(series), 1), width)
     lines = -(-len(series) // columns) or 1
     figure = new_figure(3.6 * columns, 2.7 * lines, width)
@@ -52,7 +46,7 @@ def plot_curves(
             axes.set_ylim(min(low, value[-1]) - 0.05 * (high - low), high + 0.1 * (high - low) or None)
         if name in ("mcc", "agreement"):
             apply_nines(axes, value)
-        named(axes, "step", LABELS.get(name, name))
+        named(axes, "step", LABELS[name])
         tidy(axes)
     if axes is None:
         figure.text(0.5, 0.5, "nothing was logged", ha="center", va="center", fontsize=9)
@@ -66,9 +60,9 @@ def running_mean(value: np.ndarray, window: int) -> np.ndarray:
     return (total[window:] - total[:-window]) / window
 
 
-def _finite_series(metrics: Mapping[str, ArrayLike], names: tuple[str, ...]) -> dict[str, Any]:
+def _finite_series(metrics: Mapping[str, ArrayLike]) -> dict[str, Any]:
     series = {}
-    for name in names:
+    for name in LABELS:
         if name not in metrics:
             continue
         value = np.asarray(metrics[name], dtype=np.float64)

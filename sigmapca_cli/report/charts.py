@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.figures.curves import LABELS
 from sigmapca_cli.figures.scales import CLOSEST, HIGH, TICKS
 from sigmapca_cli.figures.titles import UNIT
 from sigmapca_cli.report.page import Picture, Pictures
@@ -14,12 +15,6 @@ from sigmapca_cli.report.svg import Series, colours, line_chart, thinned
 if TYPE_CHECKING:
     from sigmapca_cli.report.gather import Report
 
-CURVES = {
-    "loss": f"loss (square of {UNIT})",
-    "mcc": "MCC, matched |cos| to the truth",
-    "gradient_norm": "gradient norm",
-    "agreement": "agreement, matched |cos|",
-}
 MOST_NAMED = 12
 ROUNDING = 1e-9
 X_IS = "x: the rows, centred, and divided as data.standardise says."
@@ -29,7 +24,7 @@ def curves(report: Report) -> list[Any]:
     """Return one chart per logged metric, with one line per run."""
     palette = colours(len(report.drawn))
     pictures = []
-    for name, words in CURVES.items():
+    for name, words in LABELS.items():
         lines = []
         for i, colour in zip(report.drawn, palette, strict=True):
             metrics = report.runs[i].metrics

@@ -6,7 +6,6 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigmapca_cli.figures.histograms import BINS, RANGE
 from sigmapca_cli.figures.save import BLUE, RED, new_figure, tidy
@@ -17,8 +16,6 @@ from sigmapca_cli.reproduce.results import Missing, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 def sigma_growth(results: Results, late: str, early: str) -> float:

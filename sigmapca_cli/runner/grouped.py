@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ from sigmapca_cli.system.errors import SigmapcaError
 from sigmapca_cli.system.processes import blas, mapped
 from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training.protocols import TrainedMethod
-
-log = logging.getLogger("sigmapca")
 
 NUMBERS = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")

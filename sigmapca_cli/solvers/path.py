@@ -18,8 +18,6 @@ from sigmapca_cli.solvers.knots import Half, Knot, make_knot
 from sigmapca_cli.solvers.newton.solve import solve as newton
 from sigmapca_cli.solvers.rows.parallel import threads
 
-Array = np.ndarray
-
 TAUS = (0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.33, 0.6, 1.0)
 SCALES = (np.inf, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0)
 BEGIN = 1 / 3

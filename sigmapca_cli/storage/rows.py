@@ -5,6 +5,22 @@ from typing import Any
 from sigmapca_cli.storage.folders import FOLDER_NAME
 from sigmapca_cli.storage.where import number
 
+COLUMNS = (
+    "run",
+    "status",
+    "model",
+    "a",
+    "k",
+    "seed",
+    "converged",
+    "loss",
+    "mcc",
+    "data",
+    "seconds",
+    "created",
+)
+"""Those that a list of runs shows; the last are left out first where the terminal is too narrow for all."""
+
 
 def short_name(row: Any) -> str:
     """What `show` and the others find the run by: its hash, or sweep/number."""

@@ -11,8 +11,6 @@ from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import need_memory
 
-Array = NDArray[np.float64]
-
 # Standard deviation of the first group, and the factor from each group to the next.
 FIRST_STD, DECAY = 3.0, 0.7
 
