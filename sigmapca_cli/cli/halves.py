@@ -51,10 +51,13 @@ def agreeing(cfg: Any, made: Halves, k: int) -> str:
     from sigmapca_cli.data import build
     from sigmapca_cli.evaluation.agreement import agreement
     from sigmapca_cli.solvers.independence.fit import independence_fit
+    from sigmapca_cli.system.errors import InputError
 
     sources = [build(half) for half in made.configs(cfg)]
     axes = [source.leading_axes(k) for source in sources]
     k = min(k, *(one.rank for one in axes))
+    if not k:
+        raise InputError("all rows of a half are equal")
     found = agreement(*(independence_fit(source, k, max_iter=STEPS)[0].W for source in sources))
     linear = agreement(*(one.up_to(k) for one in axes))
     return f"components agree {found.mean:.3f}, linear PCA {linear.mean:.3f}, chance {found.chance:.2f}"

@@ -231,6 +231,8 @@ def advised(found: dict[str, Any], rank: int, n: int) -> tuple[int, str]:
     the next gap; never all components, or nearly all, where there is a gap before, because chance would choose among
     directions of noise: then up to the largest gap, or, if it comes last, those above parallel analysis.
     """
+    if rank == 1:
+        return 1, "the rows lie on one line"
     values = np.asarray(found["eigenvalues"])
     logs = np.log(np.maximum(values[:rank], np.finfo(float).tiny))
     gaps = logs[:-1] - logs[1:]

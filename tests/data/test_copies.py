@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sigmapca_cli as sp
+from sigmapca_cli.cli.halves import halves
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.describe import describe
@@ -77,3 +78,15 @@ def test_parts_that_share_rows_are_no_evidence(tmp_path):
         "copies" in note for note in replicates.weaknesses(runs)
     )
     assert "copies_elsewhere" not in build(DataConfig(name="array", path=str(tmp_path / "rows.npy"))).facts
+
+
+def test_two_different_rows_have_one_component_and_equal_halves_say_why(tmp_path, monkeypatch):
+    """A page on such rows ended with a traceback, and a half of equal rows asked for k = 0."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "two.npy", np.repeat(rng.standard_normal((2, 4)), 30, axis=0))
+    assert "k=1" in describe(tmp_path / "two.npy")[0]["command"]
+    X = rng.laplace(size=(300, 4))
+    X[::2] = 0
+    np.save(tmp_path / "half.npy", X)
+    facts, suggestion = describe(tmp_path / "half.npy")
+    assert "equal" in halves(facts, suggestion)["halves"]

@@ -278,5 +278,6 @@ def check_k(k: int, n: int, p: int, rank: int) -> None:
         )
     if k > rank:
         raise InputError(
-            f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): lower k to {rank}"
+            f"k = {k} is more than the numerical rank {rank} of the data ({n} × {p}): "
+            + (f"lower k to {rank}" if rank else "all rows are equal, there is nothing to learn")
         )
