@@ -48,7 +48,7 @@ def certify_independence(
         ordered = weights is None and (order_of(values).ordered if ordered is None else ordered)
         rows, axes = Rows.of(values, weights), np.eye(k)
         found = errors(rows, axes, tau, ordered=ordered, spectra=spectra, pieces=pieces)
-        spread_bound, shape_bound = bounds_of(k, found.groups)
+        spread_bound, shape_bound = bounds_of(k, found.groups, rows.effective)
         above = np.triu(
             unpack(Curvature(Contrast(rows, tau, spectra).at(axes), rows.subset(ROWS)).diagonal, k)
         )

@@ -21,7 +21,7 @@ import numpy as np
 from sigmapca_cli.solvers.independence.contrast import Contrast, Point, bell
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.descent import WHOLE
-from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_groups, null
+from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_groups, null, of_few_rows
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.stretches import apart, apart_bound, filtered, spread_of_stretches
 from sigmapca_cli.solvers.newton.jacobian import pack
@@ -116,7 +116,7 @@ def errors(
     difference = np.diag(logs)[:, None] + np.diag(logs) - 2 * logs
     logs_apart = np.abs(2 * np.log(point.sigma[:, None] / point.sigma))
     spread = logs_apart / np.sqrt(np.where(difference > 0, difference, np.inf))
-    spread_bound, shape_bound = bounds_of(k, count)
+    spread_bound, shape_bound = bounds_of(k, count, rows.effective)
     told = spread > spread_bound
     if tau > 0:
         loud = shape > shape_bound
@@ -132,9 +132,11 @@ def errors(
     return Errors(angle, told, shape, spread, different, count)
 
 
-def bounds_of(k: int, count: int | None) -> tuple[float, float]:
-    """Return the bounds of `spread` and `shape` for k components, whose errors come from `count` groups of rows."""
-    return in_groups(null(k, NULL_SPREAD) ** 2, count) ** 0.5, in_groups(null(k, NULL_SHAPE), count)
+def bounds_of(k: int, count: int | None, n: float) -> tuple[float, float]:
+    """Return the bounds of `spread` and `shape` for k components of n rows, with errors from `count` groups of rows."""
+    wider = of_few_rows(k / n)
+    spread, shape = (wider * null(k, NULL_SPREAD)) ** 2, wider**2 * null(k, NULL_SHAPE)
+    return in_groups(spread, count) ** 0.5, in_groups(shape, count)
 
 
 def derivatives(point: Point, z: Array) -> Array:

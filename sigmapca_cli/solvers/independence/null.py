@@ -47,3 +47,13 @@ def in_groups(square: float, count: int | None) -> float:
     if count is None:
         return square
     return float((count - 1) * np.expm1(square / (count - 1)))
+
+
+def of_few_rows(ratio: float) -> float:
+    """Return by how much wider log variances of white noise spread where components are this share of the rows.
+
+    Sample variances of k directions of n rows lie from (1 − √(k/n))² to (1 + √(k/n))². Source: Marchenko and Pastur
+    (1967). The tables above are for few components of many rows.
+    """
+    root = float(np.sqrt(ratio))
+    return float(np.arctanh(root) / root) if root < 1 else np.inf

@@ -126,3 +126,16 @@ def test_stretches_widen_until_the_spread_grows_no_more():
     slow = series("Gaussian", 3000, 0, np.full(3, 0.95), 1.0).reshape(60, 50, 3).sum(1)
     fast = np.random.default_rng(0).normal(size=(60, 30))
     assert widest(slow, np.tile(slow, 5), True)[2] < widest(fast, fast, True)[2] == 60
+
+
+@pytest.mark.parametrize(("n", "k"), [(50, 45), (60, 20)])
+def test_noise_of_few_rows_has_no_axes(n, k):
+    """Sample variances of as many directions as rows spread widely by chance; some rotation of them has any shape."""
+    wrong = 0
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(n, k))
+        X -= X.mean(0)
+        Y = X @ np.linalg.svd(X, full_matrices=False)[2].T
+        told = errors(Rows.of(Y), solve(Y, threads=1).R, 1.0).identified
+        wrong += told[np.triu_indices(k, 1)].mean() > 0.01
+    assert wrong <= 1
