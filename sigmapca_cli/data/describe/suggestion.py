@@ -101,7 +101,7 @@ def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
 
 def are_alike(facts: dict[str, Any]) -> bool:
     """Return whether no direction stands out by its variance, and nothing else that the page sees tells them apart."""
-    if facts["task"].name not in ("table", "counts", "items") or "mdl" not in facts["components"]:
+    if facts["task"].name not in ("table", "counts") or "mdl" not in facts["components"]:
         return False
     return "rank" in facts and none_stands_out(facts["components"], facts["rank"], different_rows(facts))
 
