@@ -10,7 +10,7 @@ import numpy as np
 from sigmapca_cli.data.moments.implicit import Covariance
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import deviations
-from sigmapca_cli.solvers.rows.parallel import means
+from sigmapca_cli.solvers.rows.parallel import total
 from sigmapca_cli.training.fields import Field
 
 Array = np.ndarray
@@ -18,6 +18,8 @@ Array = np.ndarray
 FEATURES, BESIDE = 64, 16
 """Number of features up to which all directions orthogonal to the span of the filters are probed, and how many of them
 are where there are more. With 16 of 59, filters on pictures of digits went on by 0.12 rad from an angle of 0.03."""
+TASK = 2
+"""Number of blocks of rows that one thread averages the field over by itself."""
 HELD = 100_000_000
 """Largest number of entries of rows that are held between two uses; more are read twice."""
 
@@ -71,7 +73,7 @@ class LocalField:
         def part(block: Array) -> tuple[Array]:
             return (len(block) * self.at(M, block[None].astype(dtype))[0],)
 
-        return means(part, z)[1][0]
+        return np.asarray(total(part, z, task=TASK)[0] / len(z))
 
 
 def polar(A: Array) -> Array:

@@ -150,6 +150,7 @@ def test_the_site_is_searchable_and_has_every_public_name(site):
     assert not missing
 
 
+@pytest.mark.full
 def test_steps_with_code_between_them_keep_their_numbers(site):
     page = (site / "adding-a-method.html").read_text("utf-8")
     assert [f'<ol start="{number}">' in page for number in (2, 3, 4, 5)] == [True] * 4
