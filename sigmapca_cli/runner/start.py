@@ -51,14 +51,16 @@ def initial_filters(cfg: Config, source: Source) -> np.ndarray:
 
 
 def kept(find: Callable[[Config, Source], Answer]) -> Callable[[Config, Source], Answer]:
-    """Keep the last answer that was found: other runs of a sweep on the same rows ask for it again."""
+    """Keep the last answer that was found: other runs of a sweep on the same rows ask for it again.
+
+    The hash of the data does not say whether rows are in time, or whose they are: their settings count too.
+    """
     last: dict[Any, Answer] = {}
 
     @wraps(find)
     def asked(cfg: Config, source: Source) -> Answer:
-        own = cfg.solver
-        of_run = cfg.rescale, cfg.k, cfg.threads, cfg.nonlinearity.derivative
-        key = source.hash, *of_run, own.name, own.lam, own.tau, own.starts, own.clip
+        groups = cfg.data, cfg.solver, cfg.nonlinearity
+        key = source.hash, cfg.rescale, cfg.k, cfg.threads, *map(repr, groups)
         if key not in last:
             found = find(cfg, source)
             last.clear()

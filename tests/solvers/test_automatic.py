@@ -2,10 +2,11 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from mechanisms import every
 from solver_helpers import matched
-from source_kinds import KINDS, planted
+from source_kinds import KINDS, planted, series
 
 import sigmapca_cli as sp
 from sigmapca_cli.sklearn import SigmaPCA
@@ -81,3 +82,18 @@ def test_runs_of_a_sweep_on_the_same_rows_share_one_answer(monkeypatch, tmp_path
         words = [f"data.n={n}", "steps=20", f"outputs={tmp_path}"]
         sp.train("planted", k=3, a="auto", seed=seed, overrides=words)
     assert len(asked) == 2  # one for each table
+
+
+def test_an_answer_for_rows_in_time_is_none_for_rows_without_an_order(tmp_path):
+    """The hash of the data is the same: the second run began at the answer of the first."""
+    X = (
+        series("laplace", 2000, 0, np.full(4, 0.9), np.ones(4))
+        @ np.linalg.qr(np.vander(np.arange(1.0, 5)))[0]
+    )
+    started = [
+        sp.train(
+            X, k=4, init="independence", steps=1, lr=1e-6, outputs=tmp_path, data__ordered=ordered
+        ).filters
+        for ordered in (True, False)
+    ]
+    assert np.abs(started[0] - started[1]).max() > 1e-3
