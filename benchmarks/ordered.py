@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 import stored  # noqa: E402
-from source_kinds import matched, projected, series  # noqa: E402
+from solver_helpers import matched  # noqa: E402
+from source_kinds import projected, series  # noqa: E402
 
 from sigmapca_cli.solvers.independence.errors import errors  # noqa: E402
 from sigmapca_cli.solvers.independence.rows import Rows  # noqa: E402

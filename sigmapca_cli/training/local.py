@@ -71,7 +71,8 @@ class LocalField:
         """Return the field (q, k) at M (q, k), averaged over the projected rows z (n, m), in the type `dtype`."""
 
         def part(block: Array) -> tuple[Array]:
-            return (len(block) * self.at(M, block[None].astype(dtype))[0],)
+            with np.errstate(all="ignore"):  # which a thread of a pool does not have from its caller
+                return (len(block) * self.at(M, block[None].astype(dtype))[0],)
 
         return np.asarray(total(part, z, task=TASK)[0] / len(z))
 

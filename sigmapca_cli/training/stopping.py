@@ -36,7 +36,6 @@ def end(trainer: Trainer) -> None:
     What they lead to depends on the state and the data alone: a run that is resumed before its end makes them again.
     """
     sure = SURE * trainer.cfg.tol
-    sure = SURE * trainer.cfg.tol
     if not trainer.full_batch_ending or convergence_of(trainer, sure).converged(sure):
         return
     before, there = trainer.state, convergence_of(trainer)
