@@ -23,6 +23,7 @@ from sigmapca_cli.cli import (
     show,
     train,
 )
+from sigmapca_cli.cli.static_help import TrainCommand
 
 app = typer.Typer(
     name="sigmapca",
@@ -87,24 +88,33 @@ def root(
     """Options that stand before the command."""
 
 
-for module in (
-    train,
-    rerun,
-    runs,
-    show,
-    plot,
-    report,
-    evaluate,
-    compare,
-    log,
-    apply,
-    loadings,
-    models,
-    prepare,
-    partial,
-    data,
-    sample,
-    path,
-    reproduce,
-):
-    module.add(app)
+COMMANDS = (
+    (train.train, "Train a model and write its run directory."),
+    (rerun.rerun, "Repeat a run; say whether the result is identical."),
+    (runs.runs, "List runs, newest last."),
+    (show.show, "Show one run with its filters in the terminal."),
+    (plot.plot, "Draw a run: filters, scree, scores … (PNG, PDF, SVG)."),
+    (report.report, "Write one HTML file about a run or a sweep."),
+    (evaluate.evaluate, "Compute the metrics of runs and store them."),
+    (compare.compare, "Match the filters of two or more runs."),
+    (compare.stability, "Which components come back in every run (ICASSO)."),
+    (log.log, "Show stored runs in TensorBoard, MLflow, W&B."),
+    (apply.transform, "Write components of new rows, each of variance 1."),
+    (apply.reconstruct, "Write rows back, or without some components."),
+    (apply.export, "Write a solution for other programs: ONNX, MNE, npz …"),
+    (loadings.loadings, "Write or print the loadings: features × components."),
+    (models.models, "List the methods with their equations."),
+    (prepare.extract_patches, "Prepare patches of images as one file."),
+    (prepare.mix_signals, "Prepare mixed signals with their truth."),
+    (prepare.sample_points, "Prepare rotated 2-D points."),
+    (partial.partial, "Write the sums of a part of the rows, for data=moments."),
+    (data.download, "Fetch cifar10, cifar100 or mnist; resumes."),
+    (data.data, "Show a data file, and how to train on it."),
+    (sample.sample, "Write data of a field, with the truth beside."),
+    (path.path, "Follow τ, λ or a on two halves of the data."),
+    (reproduce.reproduce, "Reproduce the paper's figures, with verdicts."),
+)
+"""The commands in the order of the help, which names them by their functions."""
+
+for command, words in COMMANDS:
+    app.command(help=words, cls=TrainCommand if command is train.train else None)(command)

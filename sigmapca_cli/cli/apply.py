@@ -6,14 +6,6 @@ from typing import Any
 
 import typer
 
-
-def add(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("transform", help="Write components of new rows, each of variance 1.")(transform)
-    app.command("reconstruct", help="Write rows back, or without some components.")(reconstruct)
-    app.command("export", help="Write a solution for other programs: ONNX, MNE, npz …")(export)
-
-
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
 INPUT = typer.Argument(..., metavar="INPUT", help="What data= reads: a table, pictures, WAV files, a folder.")
 COMPONENTS = typer.Argument(..., metavar="INPUT", help="Components: npy, csv, h5 …")

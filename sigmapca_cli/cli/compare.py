@@ -5,13 +5,6 @@ from typing import Any
 
 import typer
 
-
-def add(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("compare", help="Match the filters of two or more runs.")(compare)
-    app.command("stability", help="Which components come back in every run (ICASSO).")(stability)
-
-
 RUNS = typer.Argument(..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep).")
 JSON = typer.Option(False, "--json", help="One JSON object.")
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FOLDER", help="Draw into this folder (PNG and PDF).")

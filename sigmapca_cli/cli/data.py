@@ -3,12 +3,6 @@
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command("download", help="Fetch cifar10, cifar100 or mnist; resumes.")(download)
-    app.command("data", help="Show a data file, and how to train on it.")(data)
-
-
 def download(
     name: str = typer.Argument(..., help="cifar10, cifar100 or mnist."),
     folder: str = typer.Option(None, "--folder", help="Default: $SIGMAPCA_DATA, else data/."),

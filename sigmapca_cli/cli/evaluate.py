@@ -6,11 +6,6 @@ from typing import Any
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("evaluate", help="Compute the metrics of runs and store them.")(evaluate)
-
-
 def evaluate(
     runs: list[str] = typer.Argument(
         ["last"], metavar="[RUN...] data.KEY=VALUE...", help="Runs: folders, names, or last; keys for --data."

@@ -6,11 +6,6 @@ from typing import Any
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("loadings", help="Write or print the loadings: features × components.")(loadings)
-
-
 def loadings(
     run: str = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last."),
     output: str = typer.Argument(

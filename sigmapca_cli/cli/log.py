@@ -6,11 +6,6 @@ from typing import Any
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("log", help="Show stored runs in TensorBoard, MLflow, W&B.")(log)
-
-
 def log(
     runs: list[str] = typer.Argument(..., help="Runs, or folders of runs such as a sweep."),
     to: tuple[str, str] = typer.Option(

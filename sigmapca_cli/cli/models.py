@@ -3,11 +3,6 @@
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("models", help="List the methods with their equations.")(models)
-
-
 def models(name: str = typer.Argument(None, help="One model, to show it whole.")) -> None:
     """Print the catalogue in families, or one entry."""
     from sigmapca_cli.methods.catalogue import CATALOGUE, NOTATION

@@ -3,11 +3,6 @@
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("partial", help="Write the sums of a part of the rows, for data=moments.")(partial)
-
-
 def partial(
     path: str = typer.Argument(..., metavar="FILE", help="A part: any file that data=array reads."),
     keys: list[str] = typer.Argument(None, metavar="data.KEY=VALUE...", help="How the file is read."),

@@ -5,11 +5,6 @@ from typing import Any
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("path", help="Follow τ, λ or a on two halves of the data.")(path)
-
-
 def path(
     overrides: list[str] = typer.Argument(
         None, metavar="OVERRIDE", help="data= and k=, as for train; the halves are made here."

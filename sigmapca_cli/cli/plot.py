@@ -12,11 +12,6 @@ FIGURES = (
 WHAT = f"{', '.join(FIGURES)}; repeatable."
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("plot", help="Draw a run: filters, scree, scores … (PNG, PDF, SVG).")(plot)
-
-
 def plot(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
     what: list[str] = typer.Option(None, "--what", help=WHAT),

@@ -5,14 +5,6 @@ from pathlib import Path
 
 import typer
 
-
-def add(app: typer.Typer) -> None:
-    """Register the three commands."""
-    app.command("extract-patches", help="Prepare patches of images as one file.")(extract_patches)
-    app.command("mix-signals", help="Prepare mixed signals with their truth.")(mix_signals)
-    app.command("sample-points", help="Prepare rotated 2-D points.")(sample_points)
-
-
 OVERRIDES = typer.Argument(None, metavar="OVERRIDE", help="data=NAME and data.key=value.")
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="Default: data/NAME-HASH.h5.")
 CFG = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all).")

@@ -5,11 +5,6 @@ from pathlib import Path
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("report", help="Write one HTML file about a run or a sweep.")(report)
-
-
 def report(
     runs: list[str] = typer.Argument(
         ["last"], metavar="[RUN...]", help="Runs, or folders that hold runs (a sweep)."

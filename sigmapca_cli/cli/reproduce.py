@@ -3,11 +3,6 @@
 import typer
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("reproduce", help="Reproduce the paper's figures, with verdicts.")(reproduce)
-
-
 def reproduce(
     names: list[str] = typer.Argument(None, metavar="NAME", help='Experiments, or "Figure 4" of the paper.'),
     everything: bool = typer.Option(False, "--all", help="All of them."),

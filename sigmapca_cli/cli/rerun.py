@@ -25,11 +25,6 @@ ENVIRONMENT = (
 )
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("rerun", help="Repeat a run; say whether the result is identical.")(rerun)
-
-
 def rerun(
     run: str = typer.Argument(..., help="A folder, the beginning of a hash, or last."),
     changes: list[str] = typer.Argument(

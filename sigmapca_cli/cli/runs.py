@@ -13,12 +13,6 @@ from sigmapca_cli.storage.rows import COLUMNS
 from sigmapca_cli.storage.where import number
 from sigmapca_cli.system.text import printable
 
-
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("runs", help="List runs, newest last.")(runs)
-
-
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
 
 

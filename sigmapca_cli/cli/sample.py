@@ -8,11 +8,6 @@ FIELDS = (
 )  # fmt: skip
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("sample", help="Write data of a field, with the truth beside.")(sample)
-
-
 def sample(
     field: str = typer.Argument(..., metavar="FIELD", help=", ".join(FIELDS)),
     output: str = typer.Argument(

@@ -7,11 +7,6 @@ import typer
 from sigmapca_cli.system.text import printable
 
 
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("show", help="Show one run with its filters in the terminal.")(show)
-
-
 def show(
     run: str = typer.Argument("last", help="A run: folder, name, beginning of its hash, or last."),
     filters: int = typer.Option(64, "--filters", min=0, help="How many filters to draw."),

@@ -4,16 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sigmapca_cli.cli.static_help import TrainCommand
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
     from sigmapca_cli.composition.job import Job
-
-
-def add(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("train", cls=TrainCommand, help="Train a model and write its run directory.")(train)
 
 
 def train(
