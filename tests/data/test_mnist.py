@@ -21,8 +21,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (5, 6, 7)).astype(np.uint8)
 
 def test_the_official_test_set(shared_data):
     images = load(shared_data / "mnist", "test")
-    labels = read_idx(shared_data / "mnist" / "t10k-labels-idx1-ubyte.gz")
-    assert images.shape == (10_000, 28, 28) and labels[:5].tolist() == [7, 2, 1, 0, 4]
+    assert images.shape == (10_000, 28, 28)
     source = build(
         DataConfig(name="mnist", path=str(shared_data / "mnist"), split="test", patch=0, images=200)
     )
@@ -68,10 +67,3 @@ def test_damaged_files_give_one_line(tmp_path, content, message):
     with pytest.raises(InputError, match=message) as caught:
         load(tmp_path, "test")
     assert "\n" not in str(caught.value) and "t10k-images" in str(caught.value)
-
-
-def test_labels_of_another_length_are_refused(tmp_path):
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(IMAGES))
-    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.zeros(4, np.uint8)))
-    with pytest.raises(InputError, match=r"\(4,\) labels for 5 images"):
-        load(tmp_path, "train")

@@ -136,7 +136,7 @@ def test_patch_larger_than_the_images_is_refused():
 
 def test_cifar_patches_have_the_recorded_variances(shared_data):
     """First 500 training images: total variance 358.47, and 19.518 beyond 32 components."""
-    images, _ = load(shared_data / "cifar-10-batches-py", "cifar10", limit=500)
+    images = load(shared_data / "cifar-10-batches-py", "cifar10", limit=500)
     source = patch_source("cifar10", images, DataConfig(images=500, epsilon=1e-3))
     assert (source.n, source.p) == (512_000, 363)
     values = np.linalg.eigvalsh(source.covariance()[1])

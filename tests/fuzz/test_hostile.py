@@ -358,12 +358,6 @@ def test_a_zarr_array_of_a_hundred_thousand_codecs(tmp_path):
         read("npy", tmp_path / "x.zarr")
 
 
-@pytest.mark.parametrize("label", [10**30, "cat", None])
-def test_labels_that_no_number_holds(tmp_path, label):
-    batch = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, label]}
-    assert "labels" in refused("cifar_python", tmp_path / "data_batch_1", pickle.dumps(batch, 2))
-
-
 def test_the_vectors_of_a_sparse_matrix_of_matlab_are_no_columns(tmp_path):
     import h5py
 

@@ -1,5 +1,6 @@
 """CIFAR-10 and CIFAR-100: python or binary version, as a folder, a single batch or a .tar.gz."""
 
+import itertools
 import logging
 import tarfile
 from collections.abc import Iterator
@@ -20,18 +21,15 @@ PIXELS = 3 * 32 * 32
 # The largest official batch (CIFAR-100, training) has 155 MB, an archive unpacked 186 MB; one may claim anything.
 LARGEST_MEMBER = 256 << 20
 LARGEST_ARCHIVE = 1 << 30
-Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """File names, label keys and label bytes of one data set."""
+    """File names of one data set, and how many bytes of labels stand before the pixels of a binary record."""
 
     train: tuple[str, ...]
     test: tuple[str, ...]
-    label_key: bytes
     label_bytes: int
-    classes: int
     places: tuple[str, ...]
 
     def names(self, split: str) -> tuple[str, ...]:
@@ -42,9 +40,7 @@ LAYOUTS = {
     "cifar10": Layout(
         tuple(f"data_batch_{i}" for i in range(1, 6)),
         ("test_batch",),
-        b"labels",
         1,
-        10,
         (
             "cifar-10-batches-py",
             "cifar-10-batches-bin",
@@ -55,9 +51,7 @@ LAYOUTS = {
     "cifar100": Layout(
         ("train",),
         ("test",),
-        b"fine_labels",
         2,
-        100,
         ("cifar-100-python", "cifar-100-binary", "cifar-100-python.tar.gz", "cifar-100-binary.tar.gz"),
     ),
 }
@@ -68,59 +62,33 @@ def planes_to_images(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
-def _check_labels(labels: NDArray[np.int64], images: int, classes: int, where: str) -> None:
-    if len(labels) != images:
-        raise InputError(f"{where} holds {images} images but {len(labels)} labels: fetch it again")
-    if images and (labels.min() < 0 or labels.max() >= classes):
-        row = int(np.flatnonzero((labels < 0) | (labels >= classes))[0])
-        raise InputError(
-            f"{where}, record {row}: label {labels[row]} of {classes} classes: not this data set"
-        )
-
-
-def parse_python(content: bytes, layout: Layout, where: str) -> Batch:
-    """One pickled batch: images and labels, checked."""
+def parse_python(content: bytes, where: str) -> NDArray[np.uint8]:
+    """Return the images of one pickled batch."""
     batch = restricted_load(content, where)
-    missing = [key for key in (b"data", layout.label_key) if key not in batch]
-    if missing:
-        raise InputError(f"{where} has no {missing[0].decode()!r} entry: not a batch of this data set")
+    if b"data" not in batch:
+        raise InputError(f"{where} has no 'data' entry: not a batch of this data set")
     data = batch[b"data"]
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
         shape = getattr(data, "shape", type(data).__name__)
         raise InputError(f"{where}: data is {shape}, not (N, {PIXELS}) bytes: fetch it again")
-    try:
-        labels = np.asarray(batch[layout.label_key], dtype=np.int64).reshape(-1)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where}: labels are not whole numbers: fetch it again") from None
-    _check_labels(labels, len(data), layout.classes, where)
-    return planes_to_images(data), labels
+    return planes_to_images(data)
 
 
-def parse_binary(content: bytes, layout: Layout, where: str) -> Batch:
-    """One binary batch: records of label bytes (the fine label last) and 3,072 pixels."""
-    record = layout.label_bytes + PIXELS
+def parse_binary(content: bytes, label_bytes: int, where: str) -> NDArray[np.uint8]:
+    """Return the images of one binary batch: records of label bytes and 3,072 pixels."""
+    record = label_bytes + PIXELS
     if not content or len(content) % record:
         raise InputError(
             f"{where} has {len(content)} bytes, not a whole number of {record}-byte records: truncated, or "
             f"not this data set"
         )
-    rows = np.frombuffer(content, np.uint8).reshape(-1, record)
-    labels = rows[:, layout.label_bytes - 1].astype(np.int64)
-    _check_labels(labels, len(rows), layout.classes, where)
-    return planes_to_images(rows[:, layout.label_bytes :]), labels
+    return planes_to_images(np.frombuffer(content, np.uint8).reshape(-1, record)[:, label_bytes:])
 
 
-def _parse(content: bytes, name: str, layout: Layout, where: str) -> Batch:
-    parse = parse_binary if name.endswith(".bin") else parse_python
-    return parse(content, layout, where)
-
-
-def _folder_members(folder: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+def _folder_members(folder: Path, wanted: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the files of the batches that are wanted and there."""
     for name in wanted:
-        for candidate in (name, name + ".bin"):
-            if (folder / candidate).is_file():
-                yield candidate, (folder / candidate).read_bytes()
-                break
+        yield from [file for file in (folder / name, folder / f"{name}.bin") if file.is_file()][:1]
 
 
 def _archive_members(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
@@ -162,7 +130,7 @@ def _is_archive(path: Path) -> bool:
 def _members(path: Path, layout: Layout, split: str) -> Iterator[tuple[str, bytes]]:
     wanted = layout.names(split)
     if path.is_dir():
-        yield from _folder_members(path, wanted)
+        yield from ((file.name, file.read_bytes()) for file in _folder_members(path, wanted))
     elif path.name.removesuffix(".bin") in layout.names("all"):
         yield path.name, path.read_bytes()
     elif _is_archive(path):
@@ -171,12 +139,11 @@ def _members(path: Path, layout: Layout, split: str) -> Iterator[tuple[str, byte
         raise InputError(f"{path} is neither a CIFAR batch nor an archive: give its folder or .tar.gz")
 
 
-def _check_order(names: list[str], layout: Layout, split: str, path: Path, enough: bool) -> None:
+def _check_order(have: list[str], layout: Layout, split: str, path: Path, enough: bool) -> None:
     wanted = layout.names(split)
-    have = {name.removesuffix(".bin") for name in names}
     if not have:
         raise InputError(f"{path} holds no {split} batch (looked for {', '.join(wanted)}): check data.path")
-    if enough or (path.is_file() and len(names) == 1):
+    if enough or (path.is_file() and len(have) == 1):
         return
     missing = [name for name in wanted if name not in have]
     last = max(i for i, name in enumerate(wanted) if name in have)
@@ -192,45 +159,32 @@ def _check_order(names: list[str], layout: Layout, split: str, path: Path, enoug
         )
 
 
-def load(path: Path, dataset: str, split: str = "train", limit: int | None = None) -> Batch:
-    """Images (N, 32, 32, 3) uint8 and fine labels (N,), in the original order; stops after `limit`."""
+def load(path: Path, dataset: str, split: str = "train", limit: int | None = None) -> NDArray[np.uint8]:
+    """Return the images (N, 32, 32, 3), in the original order; stops after `limit`. Labels are passed over."""
     layout = LAYOUTS[dataset]
-    if path.is_dir() and not list(_present(path, layout)):
-        nested = [path / place for place in layout.places if (path / place).exists()]
-        path = nested[0] if nested else path
-    batches: dict[str, Batch] = {}
+    if path.is_dir() and not any(_folder_members(path, layout.names("all"))):
+        path = next((path / place for place in layout.places if (path / place).exists()), path)
+    batches: dict[str, NDArray[np.uint8]] = {}
     enough = False
     for name, content in _members(path, layout, split):
-        batches[name] = _parse(content, name, layout, f"{path} ({name})" if path.name != name else str(path))
-        enough = limit is not None and _leading(batches, layout, split) >= limit
+        where = f"{path} ({name})" if path.name != name else str(path)
+        binary = name.endswith(".bin")
+        images = parse_binary(content, layout.label_bytes, where) if binary else parse_python(content, where)
+        batches[name.removesuffix(".bin")] = images
+        enough = limit is not None and _leading(batches, layout.names(split)) >= limit
         if enough:
             break
     _check_order(list(batches), layout, split, path, enough)
-    ordered = sorted(batches, key=lambda name: layout.names("all").index(name.removesuffix(".bin")))
-    parts = [batches[name] for name in ordered]
-    images, labels = zip(*parts, strict=True)
-    return np.concatenate(images), np.concatenate(labels)
+    return np.concatenate([batches[name] for name in layout.names("all") if name in batches])
 
 
-def _leading(batches: dict[str, Batch], layout: Layout, split: str) -> int:
+def _leading(batches: dict[str, NDArray[np.uint8]], wanted: tuple[str, ...]) -> int:
     """Images in the unbroken run of batches from the first one (an archive may list them in any order)."""
-    count = 0
-    for wanted in layout.names(split):
-        found = batches.get(wanted) or batches.get(wanted + ".bin")
-        if found is None:
-            break
-        count += len(found[0])
-    return count
-
-
-def _present(folder: Path, layout: Layout) -> Iterator[Path]:
-    for name in layout.names("all"):
-        yield from (p for p in (folder / name, folder / f"{name}.bin") if p.is_file())
+    return sum(len(batches[name]) for name in itertools.takewhile(batches.__contains__, wanted))
 
 
 def build(cfg: DataConfig) -> PatchSource:
     layout = LAYOUTS[cfg.name]
     path = locate(cfg.name, cfg.path, layout.places, cfg.offline)
     limit = cfg.images if cfg.select == "first" else None
-    images, _ = load(path, cfg.name, cfg.split, limit)
-    return patch_source(cfg.name, images, cfg)
+    return patch_source(cfg.name, load(path, cfg.name, cfg.split, limit), cfg)

@@ -68,32 +68,20 @@ def read_images(path: Path) -> NDArray:
     return images
 
 
-def _find(folder: Path, split: str, what: str) -> Path | None:
-    stem = STEMS[split]
-    for separator in ("-", "."):
-        for suffix in ("", ".gz"):
-            candidate = folder / f"{stem}-{what}{separator}idx{3 if what == 'images' else 1}-ubyte{suffix}"
-            if candidate.is_file():
-                return candidate
-    return None
+def _find(folder: Path, split: str) -> Path | None:
+    """Return the file of images of one split, by either of its names, packed or not."""
+    names = (f"{STEMS[split]}-images{sign}idx3-ubyte{end}" for sign in "-." for end in ("", ".gz"))
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def load_split(folder: Path, split: str) -> NDArray[np.uint8]:
-    """Return the images (N, 28, 28) of one split; raise InputError if a labels file has another number of entries."""
-    images_path = _find(folder, split, "images")
-    if images_path is None:
+    """Return the images (N, 28, 28) of one split."""
+    images = _find(folder, split)
+    if images is None:
         other = "test" if split == "train" else "train"
-        hint = f"data.split={other}" if _find(folder, other, "images") else "check data.path"
+        hint = f"data.split={other}" if _find(folder, other) else "check data.path"
         raise InputError(f"{folder} has no {STEMS[split]}-images-idx3-ubyte(.gz) for split {split}: {hint}")
-    images = read_images(images_path)
-    labels_path = _find(folder, split, "labels")
-    if labels_path is not None:
-        labels = read_idx(labels_path)
-        if labels.shape != images.shape[:1]:
-            raise InputError(
-                f"{labels_path} has {labels.shape} labels for {len(images)} images in {images_path.name}"
-            )
-    return images
+    return read_images(images)
 
 
 def load(path: Path, split: str) -> NDArray:
