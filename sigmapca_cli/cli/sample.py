@@ -22,7 +22,7 @@ def sample(
 
     from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.data.samples.fields import make, write
-    from sigmapca_cli.data.samples.sample import Sound
+    from sigmapca_cli.data.samples.tables import Sound
     from sigmapca_cli.settings.checks import choice
     from sigmapca_cli.system.frames import write_frame
 

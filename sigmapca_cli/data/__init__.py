@@ -39,8 +39,7 @@ def _built(data_cfg: DataConfig, forecast: Forecast | None) -> "Source":
         return builder(data_cfg, forecast)
     if name not in ("cifar10", "cifar100", "mnist") or data_cfg.path is not None:
         return builder(data_cfg)
-    from sigmapca_cli.data.cache.prepared import load
-    from sigmapca_cli.data.cache.reuse import reusable, with_near_misses
+    from sigmapca_cli.data.cache.prepared import load, reusable, with_near_misses
 
     if (made := reusable(data_cfg)) is not None:
         return load(made, data_cfg)

@@ -1,5 +1,7 @@
 """Prepared data: one HDF5 file with images or a matrix, their standardisation and their origin.
 
+`data=cifar10` without a path uses such a file, of `extract-patches`, where its options are the same.
+
 Layout (`format = "sigmapca-data"`, `format_version` 1):
 
     attrs      kind (patches | ragged | matrix), name, source, options (JSON), checksum, created, versions;
@@ -27,7 +29,7 @@ from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.images.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource, one_in_parts, strip_of
 from sigmapca_cli.data.in_memory import MemorySource, known_source
-from sigmapca_cli.data.locate import existing
+from sigmapca_cli.data.locate import data_roots, existing
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of
 from sigmapca_cli.data.truth import Truth
@@ -155,3 +157,46 @@ def build(cfg: DataConfig) -> Source:
     if cfg.path is None:
         raise InputError("data=prepared needs data.path=FILE, written by a prepare command")
     return load(existing(cfg.path, "a prepared file"), cfg)
+
+
+# Settings that may differ: where the files were, and what is applied when a prepared file is opened.
+LATER = ("path", "offline", "half", "part", "ordered", "whiten", "scale_input")
+
+
+def differences(made: dict[str, Any], cfg: DataConfig) -> list[str]:
+    """Return the options in which a prepared file differs from `cfg`, as `data.key=value` of the file."""
+    return [
+        f"data.{key}={'null' if value is None else value}"
+        for key, value in made.items()
+        if key not in LATER and getattr(cfg, key, value) != value
+    ]
+
+
+def prepared_files(name: str) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the prepared files of a data set in the data folders, with their options."""
+    found = []
+    for root in data_roots():
+        for path in sorted(root.glob(f"{name}-*.h5")):
+            if is_prepared(path):
+                with open_prepared(path) as file:
+                    found.append((path, json.loads(as_text(file.attrs["options"]))))
+    return found
+
+
+def reusable(cfg: DataConfig) -> Path | None:
+    """Return a prepared file of this data set with the same options, or None."""
+    for path, made in prepared_files(cfg.name):
+        if made.get("half", "all") == "all" and made.get("part") is None and not differences(made, cfg):
+            return path
+    return None
+
+
+def with_near_misses(cfg: DataConfig, problem: InputError) -> InputError:
+    """Return the error for a data set that was not found, naming the prepared file with the fewest other options."""
+    near = [(len(d), path, d) for path, made in prepared_files(cfg.name) if (d := differences(made, cfg))]
+    if not near:
+        return problem
+    _, path, options = min(near, key=lambda item: item[0])
+    return InputError(
+        f"{cfg.name}: {path} was prepared with other options; add {' '.join(options)} to use it"
+    )

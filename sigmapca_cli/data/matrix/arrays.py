@@ -22,17 +22,24 @@ from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.on_disk.row_file import RowFile, RowSlices
 from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
-from sigmapca_cli.data.readers.locations import in_array, in_table, row_words
-from sigmapca_cli.data.readers.remembered import remembered_table
+from sigmapca_cli.data.readers.remembered import remembered
 from sigmapca_cli.data.readers.row_marks import marked, without_subject
 from sigmapca_cli.data.readers.sparse_files import is_sparse
-from sigmapca_cli.data.readers.table import Table, override, without_names
+from sigmapca_cli.data.readers.table import Table, in_array, in_table, override, row_words, without_names
 from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples, pieces_in, rows_of
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
+
+LARGEST_KEPT = 1 << 26
+"""Bytes of a table up to which it is kept."""
+READ_BY = (
+    "key", "dataset", "rows", "header", "columns", "drop", "decimal", "delimiter", "encoding", "subject",
+    "recognise", "flat",
+)  # fmt: skip
+"""Fields of the data group that a reader heeds; what is done with the numbers comes later."""
 
 
 class ArraySource(Source):
@@ -229,8 +236,15 @@ def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
 
 def read_one(path: Path, cfg: DataConfig) -> Table:
     """Return the checked table of one file."""
-    table = remembered_table(path, without_subject(cfg), read_matrix)
+    features = without_subject(cfg)
+    asked = repr([getattr(features, name, None) for name in READ_BY])
+    table = remembered(path, asked, lambda: read_matrix(path, features), is_small)
     return marked(checked(table, cfg, path), path, cfg)
+
+
+def is_small(table: Table) -> bool:
+    """Return whether a table is in memory, and small enough to be kept for a second reading."""
+    return type(table.data) is np.ndarray and table.data.nbytes <= LARGEST_KEPT
 
 
 def checked(table: Table, cfg: DataConfig, where: object) -> Table:

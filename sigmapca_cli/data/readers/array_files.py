@@ -14,9 +14,9 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.column_files import read_columns
 from sigmapca_cli.data.readers.dimensions import as_matrix
 from sigmapca_cli.data.readers.hdf5 import pick, read_hdf5
+from sigmapca_cli.data.readers.labelled import read_netcdf3
 from sigmapca_cli.data.readers.matlab import read_mat
 from sigmapca_cli.data.readers.matrix_market import read_market
-from sigmapca_cli.data.readers.netcdf3 import read_netcdf3
 from sigmapca_cli.data.readers.recordings import SUFFIXES as RECORDINGS
 from sigmapca_cli.data.readers.recordings import read_recording
 from sigmapca_cli.data.readers.sparse_files import from_archive

@@ -1,7 +1,8 @@
-"""Arrays of xarray, whose dimensions have names and coordinates, as matrices; those of memory and of Zarr stores."""
+"""Arrays of xarray, whose dimensions have names and coordinates, as matrices: of memory, Zarr stores and netCDF 3."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.dimensions import as_matrix, labels_of
 from sigmapca_cli.data.readers.hdf5 import DESCRIBING, pick
 from sigmapca_cli.data.readers.table import Table
+from sigmapca_cli.system.packages import required
+from sigmapca_cli.system.untrusted_files import damaged
 
 
 class Lazy:
@@ -64,3 +67,12 @@ def table_of(array: Any, cfg: DataConfig, where: object) -> Table:
     rows, columns = (labels[0], labels[1]) if array.ndim == 2 else (None, None)
     units = {"": str(array.attrs["units"])} if "units" in array.attrs else {}  # of all columns
     return Table(values, columns, units, labels=rows)
+
+
+def read_netcdf3(path: Path, cfg: DataConfig) -> Table:
+    """Return one variable of a netCDF 3 file, decoded by xarray; its values lie in a memory map until they are read."""
+    xarray = required(f"{path} is netCDF 3, which", "xarray")
+    with damaged(path):
+        data = xarray.open_dataset(path, engine="scipy", decode_times=False, cache=False)
+        found = variable_of(data, path, cfg.dataset)
+        return table_of(found, cfg, f"{path}: {found.name}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.readers.remembered import remembered_layout
+from sigmapca_cli.data.readers.remembered import remembered
 from sigmapca_cli.data.readers.text_fields import (
     amount_and_unit,
     is_missing,
@@ -117,8 +117,16 @@ def fields_of(text: str) -> list[str]:
 
 def sniff(path: Path, cfg: DataConfig) -> Layout:
     """Return the layout of a text file, as configured or as its first lines show."""
-    asked = (cfg.encoding, cfg.delimiter, cfg.decimal, cfg.header, cfg.recognise, cfg.columns is None)
-    return remembered_layout(path, asked, lambda: _sniffed(path, cfg))
+    asked = (
+        "layout",
+        cfg.encoding,
+        cfg.delimiter,
+        cfg.decimal,
+        cfg.header,
+        cfg.recognise,
+        cfg.columns is None,
+    )
+    return remembered(path, asked, lambda: _sniffed(path, cfg))
 
 
 def _sniffed(path: Path, cfg: DataConfig) -> Layout:

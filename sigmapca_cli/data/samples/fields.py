@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.data.samples import recordings, tables
-from sigmapca_cli.data.samples.sample import Sample, Sound
+from sigmapca_cli.data.samples.tables import Sample, Sound
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.frames import write_frame

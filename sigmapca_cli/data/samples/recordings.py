@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sigmapca_cli.data.samples.sample import Sample, Sound
-from sigmapca_cli.data.samples.tables import frame
+from sigmapca_cli.data.samples.tables import Sample, Sound, frame
 
 Array = NDArray[np.float64]
 
