@@ -1,6 +1,8 @@
 """`sigmapca evaluate RUN…`: metrics of finished runs, on the training data or on other data."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -27,15 +29,15 @@ def evaluate(
         raise InputError(f"{keys[0]}: says how --data FILE is read; a run's own data are read as they were")
     runs = [text for text in runs if text not in keys] or ["last"]
     here = distributed_env()
-    if here is None:
-        rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
-    else:
+    sharing: Any = contextlib.nullcontext()
+    if here is not None:
         from sigmapca_cli.runner.shared import sharing_rows
 
-        with sharing_rows(here) as ranks:
-            rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
-            if ranks.rank:
-                raise SystemExit(0)
+        sharing = sharing_rows(here)
+    with sharing:
+        rows = {label(name): evaluated(name, data, certificate, keys) for name in runs}
+        if here is not None and here.rank:
+            raise SystemExit(0)
     print_all(rows, components, as_json, as_csv)
 
 
@@ -148,15 +150,9 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     if data is None:
         write_evaluation(run.path, values)
     else:
-        write_evaluation(run.path, {f"on/{on_key(data, source.hash)}/{k}": v for k, v in values.items()})
+        rows_of = f"{Path(data).stem}-{source.hash[:8]}"  # their name, and the beginning of their hash
+        write_evaluation(run.path, {f"on/{rows_of}/{k}": v for k, v in values.items()})
     return found
-
-
-def on_key(data: str, digest: str) -> str:
-    """Return what other data are called in the run: their name, and the beginning of the hash of their rows."""
-    from pathlib import Path
-
-    return f"{Path(data).stem}-{digest[:8]}"
 
 
 def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:

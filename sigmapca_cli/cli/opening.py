@@ -1,6 +1,6 @@
 """What several commands do: open runs by name, and build a run's data again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ def open_run(name: str) -> Any:
 
 def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     """Runs by name; a folder of runs, such as a sweep, stands for all finished ones in it."""
-    from sigmapca_cli.storage.find import find_runs
     from sigmapca_cli.storage.read import is_run_folder
     from sigmapca_cli.system.errors import InputError
 
@@ -27,7 +26,7 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     for name in names:
         folder = Path(name)
         if folder.is_dir() and not is_run_folder(folder):
-            runs += readable(found.folder for found in find_runs(folder) if noted(found) == "finished")
+            runs += finished_in(folder)
         else:
             runs.append(open_run(name))
     folders = [run.folder.resolve() for run in runs]
@@ -41,32 +40,25 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     return runs
 
 
-def noted(found: Any) -> str:
-    """The status of a listed run; one that cannot be read is told, and passed over."""
-    if found.error:
-        skipped(found.error)
-    return str(found.status)
+def finished_in(folder: Path) -> list[Any]:
+    """The finished runs in a folder; one damaged file is told, and does not keep the others from being compared."""
+    import logging
 
-
-def readable(folders: Iterable[Path]) -> list[Any]:
-    """The runs in these folders; one damaged file does not keep the others from being compared."""
+    from sigmapca_cli.storage.find import find_runs
+    from sigmapca_cli.storage.format import FINISHED
     from sigmapca_cli.storage.read import StoredRun
     from sigmapca_cli.system.errors import InputError
 
     runs = []
-    for folder in folders:
+    for found in find_runs(folder):
         try:
-            runs.append(StoredRun.open(folder))
+            if found.error:
+                raise InputError(found.error)
+            if found.status == FINISHED:
+                runs.append(StoredRun.open(found.folder))
         except InputError as problem:
-            skipped(str(problem))
+            logging.getLogger("sigmapca").warning("left out: %s", problem)
     return runs
-
-
-def skipped(why: str) -> None:
-    """One line of warning."""
-    import logging
-
-    logging.getLogger("sigmapca").warning("left out: %s", why)
 
 
 def short_run_name(run: Any) -> str:

@@ -10,19 +10,10 @@ if TYPE_CHECKING:
     from sigmapca_cli.storage.read import StoredRun
 
 ENVIRONMENT = (
-    "sigmapca_version",
-    "side_by_side",
-    "git_commit",
-    "git_changed",
-    "torch_version",
-    "numpy_version",
-    "python_version",
-    "platform",
-    "hostname",
-    "device",
-    "threads",
-    "data_hash",
-)
+    "sigmapca_version", "side_by_side", "git_commit", "git_changed", "torch_version", "numpy_version", "python_version",
+    "platform", "hostname", "device", "threads", "data_hash",
+)  # fmt: skip
+"""What is said of both runs where their results differ."""
 
 
 def rerun(
@@ -56,8 +47,9 @@ def rerun(
         return
     for line in differing:
         print(f"  {line}")
-    for line in changed_environment(before, after):
-        print(f"  {line}")
+    for name in ENVIRONMENT:
+        if (old := before.attrs.get(name)) != (new := after.attrs.get(name)):
+            print(f"  {name}: {old} then, {new} now")
     raise RunFailed(f"{after.folder}: not identical to {before.folder}: {len(differing)} data sets differ")
 
 
@@ -124,9 +116,3 @@ def distance(a: Any, b: Any) -> str:
     gap = np.abs(a.astype(float) - b.astype(float))
     scale = np.nanmax(np.abs(a.astype(float)), initial=0.0)
     return f"largest difference {np.nanmax(gap, initial=0.0):.3g} (largest value {scale:.3g})"
-
-
-def changed_environment(before: "StoredRun", after: "StoredRun") -> list[str]:
-    """What else was different: versions, machine, device, threads, data."""
-    pairs = [(name, before.attrs.get(name), after.attrs.get(name)) for name in ENVIRONMENT]
-    return [f"{name}: {old} then, {new} now" for name, old, new in pairs if old != new]

@@ -120,6 +120,7 @@ def runs(
 
     refuse_two_forms(as_json, as_csv)
     rows, shown = select(folder, where, sort, columns, tag or ())
+    filtered = bool(where or tag)
     if as_json:
         print_json(rows)
         return
@@ -127,12 +128,9 @@ def runs(
         cells = ([row.get(name) for name in shown] for row in rows)
         print_csv(shown, ([",".join(c) if isinstance(c, list) else c for c in row] for row in cells))  # tags
         return
-    print(text_of(rows, shown, columns is not None, bool(where or tag)))
+    print(text_of(rows, shown, columns is not None, filtered))
     while watch:
         time.sleep(2)
         rows, shown = select(folder, where, sort, columns, tag or ())
         start = "\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n"
-        print(
-            start + text_of(rows, shown, columns is not None, bool(where or tag)),
-            flush=True,
-        )
+        print(start + text_of(rows, shown, columns is not None, filtered), flush=True)

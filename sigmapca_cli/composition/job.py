@@ -78,7 +78,8 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
     folder: Path | None = None
     experiment: tuple[str, ...] = ()
     if hydra is not None:
-        experiment = of_experiment(hydra.runtime.choices.get("experiment"), folders_in(hydra))
+        folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
+        experiment = of_experiment(hydra.runtime.choices.get("experiment"), folders)
         overrides = OmegaConf.to_container(hydra.overrides.task)  # as they were given: `a=${b}` stays
         if hydra.mode == RunMode.MULTIRUN:
             from sigmapca_cli.system.untrusted_files import refuse_link
@@ -88,12 +89,6 @@ def job_of(composed: Any, hydra: Any = None) -> Job:
     if plain.get("if_exists") == "auto":
         plain["if_exists"] = "resume" if folder else "new"
     return replace(job_from(plain, overrides, folder), experiment=experiment)
-
-
-def folders_in(hydra: Any) -> list[Path]:
-    """Return the folders that Hydra composed a configuration from, in their order."""
-    sources = hydra.runtime.config_sources
-    return [Path(source.path) for source in sources if source.schema == "file"]
 
 
 def job_from(

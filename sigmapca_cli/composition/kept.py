@@ -36,7 +36,11 @@ def split(
     """
     ones = [override for override in overrides if sets_one_value(override, groups)]
     others = [override for override in overrides if not sets_one_value(override, groups)]
-    touched = [other.key_or_group for other in others if not _chooses_a_file(other, groups)]
+    touched = [
+        other.key_or_group
+        for other in others
+        if other.key_or_group not in groups or isinstance(other.value(), dict)  # those that choose no file
+    ]
     if any(
         _within(one.key_or_group, key) or _within(key, one.key_or_group) for one in ones for key in touched
     ):
@@ -50,14 +54,6 @@ def sets_one_value(override: Override, groups: Collection[str]) -> bool:
     changes_keys = override.is_delete() or override.is_add() or override.is_force_add() or override.package
     several = override.is_sweep_override() or isinstance(override.value(), dict)  # which would be merged
     return not (changes_keys or several or override.is_hydra_override() or "/" in key or key in groups)
-
-
-def _is_hydras_key(override: Override) -> bool:
-    return override.is_hydra_override() and "/" not in override.key_or_group
-
-
-def _chooses_a_file(override: Override, groups: Collection[str]) -> bool:
-    return override.key_or_group in groups and not isinstance(override.value(), dict)
 
 
 def _within(key: str, other: str) -> bool:
@@ -90,7 +86,8 @@ def composed(folder: Path, words: Sequence[str], surroundings: tuple[Any, ...], 
         overrides = [read(word) for word in words]
         groups = {path.name for path in folder.iterdir() if path.is_dir()}
         parts = split(overrides, groups)
-        if parts is None or any(_is_hydras_key(override) for override in overrides):
+        own = (o.is_hydra_override() and "/" not in o.key_or_group for o in overrides)
+        if parts is None or any(own):
             return load(list(words))[0]
         values, others = parts
         config = _of_choices(folder, [str(override.input_line) for override in others], surroundings, load)

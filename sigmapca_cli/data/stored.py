@@ -9,21 +9,17 @@ from sigmapca_cli.data.config import DataConfig, as_stored
 from sigmapca_cli.system.errors import InputError
 
 
-def data_config(config: dict[str, Any]) -> DataConfig:
-    """Return the typed `data` group of a stored configuration; raise InputError if it has a field unknown here."""
-    stored = as_stored(config.get("data", {}))
-    known = {field.name for field in dataclasses.fields(DataConfig)}
-    if unknown := sorted(set(stored) - known):
-        raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")
-    return DataConfig(**stored)
-
-
 def data_of(run: Any) -> DataConfig:
     """Return the typed `data` group of a stored run, to read its data again from any folder.
 
+    Raise InputError if it has a field unknown here.
     A relative data.path means a place below the folder in which the run was trained, where nothing lies here.
     """
-    cfg, home = data_config(run.config), run.attrs.get("working_folder")
+    stored = as_stored(run.config.get("data", {}))
+    known = {field.name for field in dataclasses.fields(DataConfig)}
+    if unknown := sorted(set(stored) - known):
+        raise InputError(f"the run's configuration has data.{unknown[0]}, which this version does not know")
+    cfg, home = DataConfig(**stored), run.attrs.get("working_folder")
     if not home or cfg.path is None:
         return cfg
     several = isinstance(cfg.path, list | tuple)

@@ -72,7 +72,8 @@ class Queue:
         """Return the jobs by what they share: only jobs of one part can be of one group."""
         found: dict[tuple[str, ...], list[Numbered]] = {}
         for number, overrides in self.numbered:
-            own = [word for word in overrides if not may_differ(read(word).key_or_group)]
+            keys = {word: read(word).key_or_group for word in overrides}
+            own = [word for word, key in keys.items() if {key, key.split(".")[0]}.isdisjoint(MAY_DIFFER)]
             found.setdefault((str(number),) if self.alone else tuple(own), []).append((number, overrides))
         return found.values()
 
@@ -102,8 +103,3 @@ class Queue:
         if self.finished > self.told and time.monotonic() - self.last >= silent:
             self.told, self.last = self.finished, time.monotonic()
             print(f"already finished: {self.finished} of {len(self.numbered)} jobs", flush=True)
-
-
-def may_differ(key: str) -> bool:
-    """Return whether jobs that differ in a dotted key may be of one group."""
-    return key in MAY_DIFFER or key.split(".")[0] in MAY_DIFFER

@@ -38,7 +38,9 @@ class Contents:
             arrays = {name: item for name, item in items.items() if item.dtype is not None}
             self._names = dict.fromkeys(sorted(arrays, key=lambda name: name.split("/")))
             for name, item in arrays.items():
-                if _is_small(item):
+                # Texts of any length may be long, so only a single one is read with the rest.
+                several = item.shape is not None and item.dtype.kind != "O" and item.bytes <= SMALL
+                if several or item.shape == ():
                     self._small[name] = _values(item)
             shape = file["filters"].attrs.get("patch_shape") if "filters" in items else None
             if shape is not None:
@@ -60,11 +62,6 @@ class Contents:
             full.removeprefix(inside): self.array(full) for full in self._names if full.startswith(inside)
         }
         return {key: value for key, value in found.items() if value is not None}
-
-
-def _is_small(item: Item) -> bool:
-    """Whether a data set is read with the rest; its texts of any length may be long, so only a single one is."""
-    return item.shape == () or (item.shape is not None and item.dtype.kind != "O" and item.bytes <= SMALL)
 
 
 def _values(item: Item) -> np.ndarray:

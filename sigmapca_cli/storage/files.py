@@ -40,7 +40,7 @@ def file_image(fill: Callable[[h5py.File], str | None]) -> list[bytes]:
     with h5py.File(f"memory {threading.get_ident()}", "w", driver="core", backing_store=False) as file:
         note = fill(file)
         file.flush()
-        return pieces(file.id.get_file_image(), note or "")
+        return sealed(file.id.get_file_image(), note or "")
 
 
 def edit(path: Path, change: Callable[[h5py.File], str]) -> None:
@@ -50,7 +50,7 @@ def edit(path: Path, change: Callable[[h5py.File], str]) -> None:
         pass
     with h5py.File(copy, "r+") as file:
         note = change(file)
-    replace_file(path, sealed(copy.getvalue(), note))
+    replace_file(path, *sealed(copy.getvalue(), note))
 
 
 def _open(path: Path) -> h5py.File:
@@ -87,13 +87,11 @@ def unreadable(path: Path, error: BaseException) -> InputError:
     return InputError(f"{path}: damaged, or not readable as HDF5 ({text[:160]})")
 
 
-def sealed(image: bytes, note: str = "") -> bytes:
-    """The file's bytes with a note (one line of text) and the checksum of both behind them."""
-    return b"".join(pieces(image, note))
+def sealed(image: bytes, note: str = "") -> list[bytes]:
+    """Return the file's bytes with a note (one line of text) and the checksum of both behind them.
 
-
-def pieces(image: bytes, note: str = "") -> list[bytes]:
-    """As `sealed`, in pieces that follow each other: a large file is not copied to be one."""
+    They are pieces that follow each other: a large file is not copied to be one.
+    """
     parts = [image, NOTE, note.encode()] if note else [image]
     digest = hashlib.sha256()
     for part in parts:

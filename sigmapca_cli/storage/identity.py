@@ -36,16 +36,12 @@ def _without(value: Any, left_out: Collection[str], prefix: str) -> Any:
         return {
             str(key): _without(_as_before(dotted, item), left_out, f"{dotted}.")
             for key, item in value.items()
-            if (dotted := f"{prefix}{key}") not in left_out and not _as_without(dotted, item)
+            if (dotted := f"{prefix}{key}") not in left_out
+            and not (dotted in YOUNGER and item == YOUNGER[dotted])
         }
     if isinstance(value, list | tuple):
         return [_without(item, GONE, "") for item in value]
     return value
-
-
-def _as_without(key: str, value: Any) -> bool:
-    """Whether a key is young and has the value that changes nothing."""
-    return key in YOUNGER and value == YOUNGER[key]
 
 
 def _as_before(key: str, value: Any) -> Any:

@@ -22,23 +22,17 @@ COLUMNS = (
 """Those that a list of runs shows; the last are left out first where the terminal is too narrow for all."""
 
 
-def short_name(row: Any) -> str:
-    """What `show` and the others find the run by: its hash, or sweep/number."""
-    match = FOLDER_NAME.match(row.name)
-    if match is None:
-        return f"{row.folder.parent.name}/{row.name}"
-    return match[2]
-
-
 def as_row(row: Any) -> dict[str, Any]:
     """Return a run's summary as one flat row."""
+    match = FOLDER_NAME.match(row.name)
     return {
-        "run": short_name(row),
+        # What `show` and the others find the run by: its hash, or sweep/number.
+        "run": match[2] if match else f"{row.folder.parent.name}/{row.name}",
         "status": row.status,
         "model": row.model,
         "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
         **{name: row.attrs.get(name) for name in ("k", "seed", "data")},
-        "tags": split_tags(row.attrs.get("tags")),
+        "tags": str(tags).split(",") if (tags := row.attrs.get("tags")) else None,
         "note": row.attrs.get("note") or None,
         "converged": yes_no(row.attrs.get("converged")),
         "loss": row.last.get("loss"),
@@ -55,8 +49,3 @@ def as_row(row: Any) -> dict[str, Any]:
 def yes_no(converged: Any) -> str | None:
     """Return yes or no; None for a run that has not stored it."""
     return None if converged is None or converged == "" else "yes" if converged else "no"
-
-
-def split_tags(stored: Any) -> list[str] | None:
-    """The tags of a run; None where it has none."""
-    return str(stored).split(",") if stored else None

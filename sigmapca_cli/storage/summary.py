@@ -98,21 +98,16 @@ def noted_summary(path: Path) -> dict[str, Any] | None:
 def _checked(path: Path, found: Any) -> dict[str, Any]:
     """Return a summary whose values have the types that `summarise` gives; raise InputError otherwise."""
     try:
-        return _typed(found)
+        step, shape = found["step"], found["shape"]
+        return {
+            "attrs": check_attrs(_flat(found["attrs"])),
+            "last": {name: None if v is None else float(v) for name, v in _flat(found["last"]).items()},
+            "step": None if step is None else int(step),
+            "evaluation": _flat(found["evaluation"]),
+            "shape": None if shape is None else [int(side) for side in shape],
+        }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{path}: damaged, its summary is none ({reason(error)})") from None
-
-
-def _typed(found: Any) -> dict[str, Any]:
-    """Return a summary whose values have the types that `summarise` gives; raise ValueError and the like otherwise."""
-    step, shape = found["step"], found["shape"]
-    return {
-        "attrs": check_attrs(_flat(found["attrs"])),
-        "last": {name: None if v is None else float(v) for name, v in _flat(found["last"]).items()},
-        "step": None if step is None else int(step),
-        "evaluation": _flat(found["evaluation"]),
-        "shape": None if shape is None else [int(side) for side in shape],
-    }
 
 
 def _flat(values: Any) -> dict[str, Any]:

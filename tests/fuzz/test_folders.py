@@ -386,11 +386,11 @@ def test_no_sum_of_sizes_is_believed(tmp_path, limited):
     image = memory_file(many_zeros, {**CHECKPOINT, **RUN, **CHECKPOINT})
     assert len(image) < 6 << 20
     path = tmp_path / "checkpoint.h5"
-    path.write_bytes(sealed(image))
+    path.write_bytes(b"".join(sealed(image)))
     with pytest.raises(InputError, match="claims"):
         checkpoints.load(path)
     run = tmp_path / "run.h5"
-    run.write_bytes(sealed(memory_file(many_zeros, RUN)))
+    run.write_bytes(b"".join(sealed(memory_file(many_zeros, RUN))))
     with pytest.raises(InputError, match="claims"):
         StoredRun.open(run)
 
@@ -409,7 +409,7 @@ def test_entries_that_share_one_text_are_counted_each(tmp_path, limited):
     image = bytearray(memory_file(fill, RUN))
     image[offset : offset + 16 * 20_000] = image[offset : offset + 16] * 20_000
     run = tmp_path / "run.h5"
-    run.write_bytes(sealed(bytes(image)))
+    run.write_bytes(b"".join(sealed(bytes(image))))
     with pytest.raises(InputError, match="claims"):
         StoredRun.open(run).names  # noqa: B018
     with h5py.File(run) as file:
@@ -418,7 +418,7 @@ def test_entries_that_share_one_text_are_counted_each(tmp_path, limited):
     def honest(file: h5py.File) -> None:
         file.create_dataset("feature_name", data=[text] * 1500, dtype=h5py.string_dtype())
 
-    run.write_bytes(sealed(memory_file(honest, RUN)))
+    run.write_bytes(b"".join(sealed(memory_file(honest, RUN))))
     assert len(StoredRun.open(run).names) == 1500, "90 MB of text in a file of 90 MB are honest"
 
 
@@ -428,7 +428,7 @@ def test_attributes_are_notes(tmp_path):
             file.attrs[f"note{i}"] = "x" * 60_000
 
     run = tmp_path / "run.h5"
-    run.write_bytes(sealed(memory_file(fill, RUN)))
+    run.write_bytes(b"".join(sealed(memory_file(fill, RUN))))
     with pytest.raises(InputError, match="attributes"):
         StoredRun.open(run)
 

@@ -270,7 +270,7 @@ def sealed(content: bytes) -> bytes:
     """With a checksum that holds, so that it is the HDF5 part that is read."""
     from sigmapca_cli.storage.files import sealed
 
-    return sealed(content)
+    return b"".join(sealed(content))
 
 
 # Damage inside a sound packing: the checksum of a zip, gzip or run file would keep it from the reader.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sigmapca_cli.data.config import DataConfig, usual_standardise
 from sigmapca_cli.data.images.folder import RaggedPatchSource, first_pixels
 from sigmapca_cli.data.images.patches import PIXEL_EPSILON, PatchSource, one_in_parts, strip_of
-from sigmapca_cli.data.in_memory import MemorySource, known_source
+from sigmapca_cli.data.in_memory import known_source
 from sigmapca_cli.data.locate import data_roots, existing
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of
@@ -71,23 +71,31 @@ CONTENT = {"patches": "images", "ragged": "pixels", "matrix": "raw"}
 
 
 def load(path: Path, cfg: DataConfig) -> Source:
-    """Return the source in a prepared file, standardised as prepared; half, whiten and scale_input are from `cfg`."""
+    """Return the source in a prepared file, standardised as prepared unless `cfg` has another value than its default.
+
+    half, whiten and scale_input are from `cfg`.
+    """
     with open_prepared(path) as file:
         attrs, name = dict(file.attrs), as_text(file.attrs["name"])
         kind = as_text(attrs["kind"])
         data = stored(file[CONTENT[kind]])[...]
         sides = file["sides"][...].astype(np.int64) if kind == "ragged" else None
-        truth = _read_truth(file)
+        truth = None
+        if (group := file.get("truth")) is not None:
+            truth = Truth(as_text(group.attrs["kind"]), **{key: group[key][...] for key in group})
         made = json.loads(as_text(attrs["options"]))
         if checksum(data) != as_text(attrs["checksum"]):
             raise InputError(f"{path} is damaged: its data do not match its checksum: prepare it again")
         geometry = _geometry(attrs, data, sides, kind)
     relative = 0.0 if kind == "matrix" else PIXEL_EPSILON
-    options = Standardisation(
-        *_scaling(made, cfg), relative, cfg.whiten, cfg.scale_input, cfg.whiten_rank, cfg.centre
-    )
+    scaling = str(cfg.standardise), cfg.epsilon
+    if not cfg.recognise or cfg.standardise == usual_standardise(cfg.name):
+        scaling = made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
+    options = Standardisation(*scaling, relative, cfg.whiten, cfg.scale_input, cfg.whiten_rank, cfg.centre)
     if kind == "matrix":
-        return _matrix(attrs, data, truth, options, cfg)
+        source = known_source(name, data, truth, cfg, options)
+        source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
+        return source
     shape, stride, pad = geometry
     if sides is None:
         images = strip_of(data, cfg) if one_in_parts(len(data), cfg) else data[images_of(len(data), cfg)]
@@ -98,13 +106,6 @@ def load(path: Path, cfg: DataConfig) -> Source:
         data = np.concatenate([data[first[i] : first[i + 1]] for i in chosen])
         sides = sides[list(chosen)]
     return RaggedPatchSource(name, sides, data, shape, stride, pad, options)
-
-
-def _scaling(made: dict[str, Any], cfg: DataConfig) -> tuple[str, float | None]:
-    """Return (standardise, ε) as prepared, unless `cfg` has another value than the default of its kind."""
-    if not cfg.recognise or cfg.standardise == usual_standardise(cfg.name):
-        return made["standardise"], made["epsilon"]  # older configurations have a value that had no effect
-    return str(cfg.standardise), cfg.epsilon
 
 
 def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind: str) -> Any:
@@ -136,21 +137,6 @@ def _geometry(attrs: dict[str, Any], data: NDArray, sides: NDArray | None, kind:
     if not fits:
         raise ValueError("its images do not have the size that it states")
     return (rows, cols, channels), stride, pad
-
-
-def _read_truth(file: Any) -> Truth | None:
-    if "truth" not in file:
-        return None
-    group = file["truth"]
-    return Truth(as_text(group.attrs["kind"]), **{key: group[key][...] for key in group})
-
-
-def _matrix(
-    attrs: dict[str, Any], data: NDArray, truth: Truth | None, options: Standardisation, cfg: DataConfig
-) -> MemorySource:
-    source = known_source(as_text(attrs["name"]), data, truth, cfg, options)
-    source.sample_rate = int(attrs["sample_rate"]) if "sample_rate" in attrs else None
-    return source
 
 
 def build(cfg: DataConfig) -> Source:

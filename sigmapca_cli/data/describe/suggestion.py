@@ -92,18 +92,18 @@ def suggestion(
 
 def number_of_components(facts: dict[str, Any]) -> tuple[int | str, str]:
     """Return how many components to learn, and why; channels have as many sources unless the rest is clearly noise."""
-    if facts.get("sample_rate") is not None and "rank" in facts:
-        return few_at_a_gap(facts) or (facts["rank"], "as many sources as channels")
-    if "rank" not in facts or "mdl" not in facts["components"]:
+    if "rank" not in facts:
         return "auto", "not all eigenvalues are computed: 32, or the rank if it is smaller"
+    if facts.get("sample_rate") is not None:
+        return few_at_a_gap(facts) or (facts["rank"], "as many sources as channels")
     return advised(facts["components"], facts["rank"], different_rows(facts))
 
 
 def are_alike(facts: dict[str, Any]) -> bool:
     """Return whether no direction stands out by its variance, and nothing else that the page sees tells them apart."""
-    if facts["task"].name not in ("table", "counts") or "mdl" not in facts["components"]:
+    if facts["task"].name not in ("table", "counts") or "rank" not in facts:
         return False
-    return "rank" in facts and none_stands_out(facts["components"], facts["rank"], different_rows(facts))
+    return none_stands_out(facts["components"], facts["rank"], different_rows(facts))
 
 
 def different_rows(facts: dict[str, Any]) -> int:
@@ -113,7 +113,7 @@ def different_rows(facts: dict[str, Any]) -> int:
 
 def few_at_a_gap(facts: dict[str, Any]) -> tuple[int, str] | None:
     """Return the least description length where the rest is clearly noise: at a gap, and below half the rank."""
-    if "rank" not in facts or "mdl" not in facts["components"]:
+    if "rank" not in facts:
         return None
     k, why = advised(facts["components"], facts["rank"], different_rows(facts))
     return (k, why) if 2 * k < facts["rank"] and k == facts["components"]["mdl"] else None

@@ -117,18 +117,12 @@ def pictures_of(path: Path, cfg: DataConfig) -> list[Picture]:
 
 def _header(path: Path, page: int, image: Any, cfg: DataConfig) -> Picture:
     cols, rows = image.size
-    if image.format != "TIFF" and cfg.recognise and _orientation(image) in TURNED:
-        rows, cols = cols, rows  # Pillow turns a TIFF itself
+    if image.format != "TIFF" and cfg.recognise:  # Pillow turns a TIFF itself
+        with contextlib.suppress(Exception):  # a broken note does not make the picture unreadable
+            if int(image.getexif().get(ORIENTATION, 1)) in TURNED:
+                rows, cols = cols, rows
     coloured = image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;16")
     return Picture(path, page, rows, cols, coloured, _bits(image))
-
-
-def _orientation(image: Any) -> int:
-    """Return the EXIF orientation, 1 for upright; 1 also if the EXIF data are damaged."""
-    try:
-        return int(image.getexif().get(ORIENTATION, 1))
-    except Exception:  # a broken note does not make the picture unreadable
-        return 1
 
 
 def _bits(image: Any) -> int:
@@ -194,6 +188,8 @@ def _refuse_nodata(picture: Picture, image: Any) -> None:
 
 
 def _pixels(image: Any, coloured: bool, bits: int, blend: bool) -> NDArray:
+    from PIL import Image
+
     if bits == WIDE:
         return np.asarray(image).astype(np.float32)[..., None]
     if bits == WORDS:
@@ -202,16 +198,10 @@ def _pixels(image: Any, coloured: bool, bits: int, blend: bool) -> NDArray:
         pixels = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[..., None]
         return np.repeat(pixels, 3, axis=2) if coloured else pixels
     if blend and image.has_transparency_data:
-        image = _on_black(image.convert("RGBA"))
+        black = Image.new("RGBA", image.size, (0, 0, 0, 255))
+        image = Image.alpha_composite(black, image.convert("RGBA")).convert("RGB")
     pixels = np.asarray(image.convert("RGB" if coloured else "L"))
     return pixels.reshape(*pixels.shape[:2], -1)
-
-
-def _on_black(image: Any) -> Any:
-    from PIL import Image
-
-    black = Image.new("RGBA", image.size, (0, 0, 0, 255))
-    return Image.alpha_composite(black, image).convert("RGB")
 
 
 def common_bits(pictures: Sequence[Picture]) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
+from sigmapca_cli.system.untrusted_hdf5 import has_format
 
 LARGEST_KEPT = 1 << 26
 """Bytes of a table up to which it is kept."""
@@ -155,14 +156,16 @@ def build(cfg: DataConfig, forecast: Forecast | None = None) -> Source:
         from sigmapca_cli.data.cache import prepared
         from sigmapca_cli.data.matrix import sums
 
-        if sums.is_moments(paths[0]):
+        if has_format(paths[0], sums.FORMAT):
             raise InputError(
                 f"{paths[0]} holds sums of rows, and no rows: use data=moments data.path={cfg.path}"
             )
         if len(paths) == 1 and prepared.is_prepared(paths[0]):
             return prepared.load(paths[0], cfg)
     where = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
-    return table_source(read_files(paths, cfg), cfg, where, forecast)
+    tables = [read_one(path, cfg) for path in paths]
+    table = tables[0] if len(tables) == 1 else stacked(tables, paths)
+    return table_source(table, cfg, where, forecast)
 
 
 def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
@@ -226,12 +229,6 @@ def arranged(table: Table, n: int, kept: Index | None, cfg: DataConfig) -> tuple
             return slice(int(edges[chosen.start]), int(edges[chosen.stop])), pieces.tolist()
     whole = cfg.half == "all" and cfg.part is None
     return None if whole else rows_of(n, cfg), pieces.tolist()
-
-
-def read_files(paths: Sequence[Path], cfg: DataConfig) -> Table:
-    """Return the tables of one or several files, one below the other, in a form whose rows are fast to gather."""
-    tables = [read_one(path, cfg) for path in paths]
-    return tables[0] if len(tables) == 1 else stacked(tables, paths)
 
 
 def read_one(path: Path, cfg: DataConfig) -> Table:

@@ -30,7 +30,7 @@ from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged
-from sigmapca_cli.system.untrusted_hdf5 import as_text, has_format, self_contained, stored
+from sigmapca_cli.system.untrusted_hdf5 import as_text, self_contained, stored
 
 FORMAT, FORMAT_VERSION = "sigmapca-moments", 1
 NO_ROWS = (
@@ -81,11 +81,6 @@ def build(cfg: DataConfig) -> MomentSource:
         first, origins[origin] = first or (path, names), path
     assert merged is not None and first is not None
     return MomentSource(merged, first[1], Standardisation.of(cfg))
-
-
-def is_moments(path: Path) -> bool:
-    """Return whether a file has the attribute of this format."""
-    return has_format(path, FORMAT)
 
 
 def read(path: Path) -> tuple[Moments, list[str] | None, str]:

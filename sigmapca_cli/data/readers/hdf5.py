@@ -106,9 +106,8 @@ def _chosen(
     numeric = [name for name in names if file[name].dtype.kind in "biufc" and name not in beside]
     matrices = [name for name in numeric if file[name].ndim == 2]
     tables = [name for name in names if file[name].ndim == 1 and file[name].dtype.names]
-    if len(wide := [name for name in matrices if min(file[name].shape) > 1]) == 1 and _of_matlab(
-        file, matrices
-    ):
+    wide = [name for name in matrices if min(file[name].shape) > 1]
+    if len(wide) == 1 and all("MATLAB_class" in file[name].attrs for name in matrices):
         matrices = wide  # in MATLAB numbers and vectors are matrices too
     if not matrices and not tables and cfg.recognise:
         vectors, notes = _side_by_side(file, names, path)
@@ -116,10 +115,6 @@ def _chosen(
             return vectors, notes
         matrices = [name for name in numeric if file[name].ndim > 2]
     return pick(path, matrices or tables, None, "dataset")
-
-
-def _of_matlab(file: Any, names: Sequence[str]) -> bool:
-    return bool(names) and all("MATLAB_class" in file[name].attrs for name in names)
 
 
 def _array(file: Any, path: Path, name: str, cfg: DataConfig, annotated: bool) -> Table:
