@@ -10,8 +10,7 @@ from typing import Any, overload
 
 from sigmapca_cli.api.run import Run
 from sigmapca_cli.storage.find import find_runs
-from sigmapca_cli.storage.rows import COLUMNS, as_row
-from sigmapca_cli.storage.where import condition
+from sigmapca_cli.storage.rows import COLUMNS, as_row, condition
 from sigmapca_cli.system.errors import InputError
 
 SHOWN = COLUMNS[: COLUMNS.index("seconds")]

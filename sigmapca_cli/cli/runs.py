@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
-from sigmapca_cli.storage.rows import COLUMNS
-from sigmapca_cli.storage.where import number
+from sigmapca_cli.storage.rows import COLUMNS, number
 from sigmapca_cli.system.text import printable
 
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
@@ -59,8 +58,7 @@ def select(
     """The rows asked for in their order, and the columns to show."""
     from sigmapca_cli.settings.checks import nearest
     from sigmapca_cli.storage.find import find_runs
-    from sigmapca_cli.storage.rows import as_row
-    from sigmapca_cli.storage.where import condition
+    from sigmapca_cli.storage.rows import as_row, condition
     from sigmapca_cli.system.errors import InputError
 
     if folder and not Path(folder).is_dir():

@@ -22,7 +22,7 @@ def refuse_unread(given: Sequence[Override], folders: Folders) -> None:
 
     A job that cannot be composed says so itself. Patterns for choices (glob) are known to Hydra alone, later.
     """
-    from sigmapca_cli.composition.keys import dotted
+    from sigmapca_cli.composition.overrides import dotted
     from sigmapca_cli.runner.rules import Why
     from sigmapca_cli.runner.unread import refusal, unread
 

@@ -82,7 +82,7 @@ def resume_run(name: str, changes: list[str]) -> None:
     """Go on with a stored run, by the configuration that it stored."""
     from sigmapca_cli.composition.compose import stored_job
     from sigmapca_cli.composition.job import with_changes
-    from sigmapca_cli.composition.keys import typed
+    from sigmapca_cli.composition.overrides import typed
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
 

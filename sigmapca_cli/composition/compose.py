@@ -2,8 +2,8 @@
 
 Hydra's public functions keep what they compose with in one place for the whole process, where a program that is an
 application of Hydra's itself, or another thread, has its own. So its loader is built here for each configuration and
-nothing of the process is touched. The loader is not public: this module, `kept.py` and
-`repository.py` are those that import from `hydra._internal`.
+nothing of the process is touched. The loader is not public: this module and `kept.py` are those that import from
+`hydra._internal`.
 """
 
 from __future__ import annotations
@@ -109,15 +109,13 @@ def loader_of(folders: Folders) -> Any:
     from hydra._internal.utils import create_config_search_path
     from hydra.core.config_search_path import SearchPathQuery
 
-    from sigmapca_cli.composition.repository import Repository
-
     path = create_config_search_path(str(folders.main.absolute()))
     if folders.further:
         schema = SearchPathQuery(provider="schema")
         path.prepend("command-line", f"file://{folders.further.absolute()}", schema)
     loader = ConfigLoaderImpl(path)
     if not folders.further:
-        loader.repository = Repository(path, folders.main.absolute())
+        loader.repository = kept.Repository(path, folders.main.absolute())
     return loader
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.composition.hydra_errors import in_one_line
-from sigmapca_cli.composition.keys import of_experiment
+from sigmapca_cli.composition.overrides import of_experiment
 from sigmapca_cli.settings.keys import refuse_unknown
 from sigmapca_cli.settings.quoting import without_interpolation
 from sigmapca_cli.settings.schema import Config, scale

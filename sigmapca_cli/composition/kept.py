@@ -1,23 +1,29 @@
-"""Configurations of the same choices of files, kept: another one is a copy in which values are set.
-
+"""Configurations of the same choices of files, and the files themselves, kept for as long as none of them changes.
 Hydra reads and merges about 60 files for each configuration, .2 s. Most that one process composes differ in values
-alone: they take .01 s.
+alone: another one is a copy in which values are set, and takes .01 s.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import pickle
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hydra._internal.config_repository import ConfigRepository
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.plugins.config_source import ConfigResult
+
 from sigmapca_cli.composition.overrides import read
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+
 
 Load = Callable[[list[str]], tuple[Any, bool]]
 """Words: (the configuration, whether the same words and files would make it again)."""
@@ -146,3 +152,50 @@ def _state_of_file(entry: os.DirEntry[str]) -> tuple[Any, ...]:
     except OSError:
         facts = entry.stat(follow_symlinks=False)
     return entry.path, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+_READ: dict[str, tuple[Any, bytes]] = {}
+"""Folder and file: (the state of the folder, what was read)."""
+_RESOLVER = re.compile(r"\$\{[^}]*:")
+
+
+class Repository(ConfigRepository):
+    """Hydra's own; `folder` is where all files are that are not Hydra's.
+
+    asking: the files whose list of defaults asks a resolver, as of a variable of the environment, which files to read.
+    """
+
+    def __init__(self, path: ConfigSearchPath, folder: Path) -> None:
+        super().__init__(path)
+        self.folder, self.state = folder, state_of(folder)
+        self.asking: set[str] = set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Repository:
+        """Return one whose sources may be replaced by others: Hydra asks for it at each composition.
+
+        What is found to be `asking` is known to both.
+        """
+        return copy.copy(self)
+
+    def initialize_sources(self, config_search_path: ConfigSearchPath) -> None:
+        """Look in other places, whose files are read each time."""
+        super().initialize_sources(config_search_path)
+        self.state = ()
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """Return what a file, or the schema, says; None if there is none."""
+        found = self._read(config_path)
+        if found is not None and _RESOLVER.search(repr(found.defaults_list)):
+            self.asking.add(config_path)
+        return found
+
+    def _read(self, config_path: str) -> ConfigResult | None:
+        if not self.state:
+            return super().load_config(config_path)
+        key = f"{self.folder}:{config_path}"
+        if key in _READ and _READ[key][0] == self.state:
+            return pickle.loads(_READ[key][1])
+        found = super().load_config(config_path)
+        if found is not None and (not found.is_schema_source or config_path.startswith("schema/")):
+            _READ[key] = self.state, pickle.dumps(found)
+        return found

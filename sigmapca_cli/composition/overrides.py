@@ -1,20 +1,27 @@
-"""Overrides as Hydra's own grammar reads them, each checked by itself before anything is composed or made."""
+"""Overrides as Hydra's own grammar reads them, each checked by itself before anything is composed or made.
+
+And which keys they set, or the file of an experiment.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.settings.checks import nearest
 from sigmapca_cli.settings.conf_files import groups
 from sigmapca_cli.settings.keys import known_keys, no_such_key
+from sigmapca_cli.settings.schema import GROUPS
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import is_finite
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+
 
 OPEN = ("regularisers",)  # groups of keys that a user makes
 # Of Hydra's own: settings of plugins, of logging and of the environment are not listed in its schema.
@@ -181,3 +188,50 @@ def _refuse_hydra(override: Override) -> None:
         raise InputError(
             f"{override.input_line}: Hydra's own settings are for sweeps (-m); one run's folder is --run-dir FOLDER"
         )
+
+
+def typed(words: Sequence[str]) -> dict[str, str]:
+    """Return {dotted key: override} of overrides; of several of one key the last, which counts.
+
+    The choice of a group stands under its name, as in solver.name. Hydra's own settings are left out.
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        key, _, text = word.lstrip("+").partition("=")
+        value: Any = text
+        if text.lstrip().startswith("{"):  # the grammar of Hydra is slow, and only needed for these
+            with contextlib.suppress(InputError):
+                value = values([word])[key]
+        if not key.startswith("hydra"):
+            found.update(dict.fromkeys(dotted(key, value), word))
+    return found
+
+
+def dotted(key: str, value: Any) -> Iterator[str]:
+    """Yield the dotted keys that one value of a key sets."""
+    if isinstance(value, Mapping) and key in GROUPS:
+        yield from (f"{key}.{name}" for name in value)
+    else:
+        yield f"{key}.name" if key in GROUPS else key
+
+
+def of_experiment(name: str | None, folders: Iterable[Path]) -> tuple[str, ...]:
+    """Return the dotted keys that the file of an experiment sets, with the experiments it begins from; () for none.
+
+    folders: where configurations come from; the first that has it counts.
+    """
+    import yaml
+
+    file = next((f for folder in folders if (f := folder / "experiment" / f"{name}.yaml").is_file()), None)
+    if not name or file is None:
+        return ()
+    whole = yaml.safe_load(file.read_text("utf-8")) or {}
+    found: list[str] = []
+    for each in whole.pop("defaults", ()):
+        if isinstance(each, str) and each != "_self_":
+            found += of_experiment(each, folders)
+        elif isinstance(each, Mapping):
+            found += [f"{str(group).removeprefix('override').strip(' /')}.name" for group in each]
+    for key, value in whole.items():
+        found += dotted(str(key), value)
+    return tuple(dict.fromkeys(found))

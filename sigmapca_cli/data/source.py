@@ -17,8 +17,8 @@ from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.moments.covariance import SecondMoments, Whitening
 from sigmapca_cli.data.moments.implicit import WIDE, ImplicitCovariance
 from sigmapca_cli.data.moments.whitening import low_rank_whitening, whitening_matrix, whole_refused
-from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.data.subsample import RowSample
 from sigmapca_cli.data.truth import Truth
 from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.system import row_shards

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sigmapca_cli.data.matrix.plain_form import plain_form
+from sigmapca_cli.data.matrix.in_rows import plain_form
 from sigmapca_cli.estimator.settings import settings_of
 from sigmapca_cli.estimator.weighted import checked_weights
 from sigmapca_cli.system.errors import InputError

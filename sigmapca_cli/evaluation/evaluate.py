@@ -41,7 +41,7 @@ def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None,
     Notes
     -----
     From the covariance where that is enough, else in one pass over blocks of rows; of a large file, from the rows that
-    its first pass kept (`data.on_disk.row_sample`): `rows_measured` is their number then. The formulas are those of
+    its first pass kept (`data.subsample`): `rows_measured` is their number then. The formulas are those of
     `evaluation.metrics`.
     """
     W = np.asarray(W, dtype=np.float64)

@@ -17,8 +17,7 @@ from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.compare import differing
 from sigmapca_cli.report.page import Axis, number
-from sigmapca_cli.storage.find import UNREADABLE, find_runs, resolve
-from sigmapca_cli.storage.glance import glance, is_whole
+from sigmapca_cli.storage.find import UNREADABLE, find_runs, glance, is_whole, resolve
 from sigmapca_cli.storage.read import StoredRun, is_run_folder
 from sigmapca_cli.system.errors import InputError
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigmapca_cli.composition.job import Job
-from sigmapca_cli.composition.keys import dotted
+from sigmapca_cli.composition.overrides import dotted
 from sigmapca_cli.data.row_order import WORDS
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE

@@ -6,7 +6,7 @@ from sigmapca_cli.data.config import Forecast
 from sigmapca_cli.data.moments.covariance import GRAM_ROWS
 from sigmapca_cli.data.moments.eigenpairs import CHECKS, MOST_BLOCKS, SPARE, spare_of
 from sigmapca_cli.data.moments.implicit import WIDE
-from sigmapca_cli.data.on_disk.row_sample import MOST_BYTES
+from sigmapca_cli.data.subsample import MOST_BYTES
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.settings.ways import Way, way_of
 from sigmapca_cli.system.errors import InputError

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sigmapca_cli.composition.job import Job
-from sigmapca_cli.composition.keys import typed
+from sigmapca_cli.composition.overrides import typed
 from sigmapca_cli.runner.plan import is_read, named
 from sigmapca_cli.runner.rules import OF_ONE_LAYER, RULES, Why, of_no_use, solves_whitened, why_no_start
 from sigmapca_cli.settings.checks import as_text

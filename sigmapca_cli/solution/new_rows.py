@@ -15,7 +15,7 @@ from sigmapca_cli.data.config import DataConfig, as_stored, kinds_of
 from sigmapca_cli.data.describe.recognise import kind_of_path
 from sigmapca_cli.data.in_memory import MemorySource, PlacedSource
 from sigmapca_cli.data.matrix import arrays
-from sigmapca_cli.data.matrix.plain_form import plain_form
+from sigmapca_cli.data.matrix.in_rows import plain_form
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.readers.dimensions import labels_of
 from sigmapca_cli.data.readers.sparse_files import is_sparse

@@ -20,8 +20,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from sigmapca_cli.storage.lease import Beat, beat_file, is_gone, looks_gone
-from sigmapca_cli.storage.owner import Owner, myself, owner_from
+from sigmapca_cli.storage.lease import Beat, Owner, beat_file, is_gone, looks_gone, myself, owner_from
 from sigmapca_cli.system.atomic import (
     FENCES,
     create_file,

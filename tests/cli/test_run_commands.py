@@ -10,7 +10,7 @@ import pytest
 from shell import run_command
 
 from sigmapca_cli.cli.runs import in_order
-from sigmapca_cli.storage.where import condition
+from sigmapca_cli.storage.rows import condition
 from sigmapca_cli.system.errors import InputError
 
 DATA = ("data=planted", "data.n=6000", "data.p=16", "data.k=4", "data.group=2")

@@ -6,7 +6,7 @@ import pytest
 
 from sigmapca_cli.cli.runs import select, text_of
 from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.storage.where import condition
+from sigmapca_cli.storage.rows import condition
 from sigmapca_cli.system.errors import InputError
 
 SMALL = ("data=planted", "data.n=500", "data.p=6", "data.k=2", "data.group=1", "k=2", "model=pca_svd")

@@ -7,7 +7,7 @@ import pytest
 from methods_helpers import composed
 from wide_helpers import solved
 
-from sigmapca_cli.data import build
+from sigmapca_cli.data import build, subsample
 from sigmapca_cli.data import source as base
 from sigmapca_cli.data.cleaning import outliers
 from sigmapca_cli.data.cleaning.outliers import warnings_about
@@ -15,7 +15,7 @@ from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.matrix import arrays
 from sigmapca_cli.data.matrix.arrays import ArraySource
 from sigmapca_cli.data.moments.accumulate import block_moments
-from sigmapca_cli.data.on_disk import progress, row_file, row_sample
+from sigmapca_cli.data.on_disk import progress, row_file
 from sigmapca_cli.data.on_disk.row_file import RowFile
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.evaluation.evaluate import evaluate_solution
@@ -57,7 +57,7 @@ def on_disk(X, standardise="feature"):
 @pytest.fixture
 def large(monkeypatch):
     """Treat the rows as if they were too many to be kept, projected for the outliers, or all."""
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 20_000)
+    monkeypatch.setattr(subsample, "MOST_ROWS", 20_000)
     monkeypatch.setattr(outliers, "WORK", 0)
 
 
@@ -128,11 +128,11 @@ def test_few_rows_and_rows_in_memory_are_measured_whole(X):
         W = source.leading_axes(K).up_to(K)
         assert "rows_measured" not in evaluate_solution(W, np.ones(K), None, source)
     dtype = np.dtype("f4")
-    assert row_sample.RowSample.of((10**9, 64), dtype).count == row_sample.MOST_ROWS
-    assert row_sample.RowSample.of((10**9, 2048), dtype).count == 1 << 14
-    assert row_sample.RowSample.of((10**9, 2048), np.dtype("f8")) is None  # too few would be kept
-    assert row_sample.RowSample.of((10**9, 2049), dtype) is None  # many passes are made anyway
-    assert row_sample.RowSample.of((1 << 19, 64), dtype) is None
+    assert subsample.RowSample.of((10**9, 64), dtype).count == subsample.MOST_ROWS
+    assert subsample.RowSample.of((10**9, 2048), dtype).count == 1 << 14
+    assert subsample.RowSample.of((10**9, 2048), np.dtype("f8")) is None  # too few would be kept
+    assert subsample.RowSample.of((10**9, 2049), dtype) is None  # many passes are made anyway
+    assert subsample.RowSample.of((1 << 19, 64), dtype) is None
 
 
 @pytest.mark.parametrize("standardise", ["none", "feature"])
@@ -216,7 +216,7 @@ def test_rows_far_in_a_file_are_read_from_their_place(billion, monkeypatch):
     for row in PLACED:
         block = table.data.block(max(row - 1, 0), row + 1)
         np.testing.assert_array_equal(block[-1], row % 1000 + np.arange(64))
-    taken = row_sample.RowSample.of((10**9, 64), np.dtype("f4"))
+    taken = subsample.RowSample.of((10**9, 64), np.dtype("f4"))
     assert taken.index.dtype == np.int64 and 10**9 - 2000 < taken.index[-1] < 10**9
     assert (np.diff(taken.index) > 0).all()
 

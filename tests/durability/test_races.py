@@ -9,8 +9,8 @@ from pathlib import Path
 from forked import race, torture
 
 from sigmapca_cli.storage.claim import claim_folder, create_run_folder
+from sigmapca_cli.storage.lease import myself
 from sigmapca_cli.storage.lock import FolderLock
-from sigmapca_cli.storage.owner import myself
 from sigmapca_cli.system.errors import SigmapcaError
 
 

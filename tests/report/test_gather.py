@@ -96,7 +96,7 @@ def test_no_run_is_an_error(tmp_path):
 
 def test_of_many_runs_those_that_are_drawn_are_read_wholly(tmp_path, write_run, monkeypatch):
     from sigmapca_cli.report import gather
-    from sigmapca_cli.storage.glance import is_whole
+    from sigmapca_cli.storage.find import is_whole
 
     monkeypatch.setattr(gather, "MOST_DRAWN", 2)
     for number in range(4):

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 from forked import end_of, spawn
 
-from sigmapca_cli.storage.lease import Beat, beat_file
+from sigmapca_cli.storage.lease import Beat, Owner, beat_file, myself
 from sigmapca_cli.storage.lock import FolderLock, InUse, is_owned, read_owner
-from sigmapca_cli.storage.owner import Owner, myself
 from sigmapca_cli.storage.sidecars import append
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError

@@ -437,8 +437,7 @@ def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
 
 
 def test_a_glance_at_a_run_is_what_its_opening_says(tmp_path):
-    from sigmapca_cli.storage.find import summarise_folder
-    from sigmapca_cli.storage.glance import glance, is_whole
+    from sigmapca_cli.storage.find import glance, is_whole, summarise_folder
 
     folder = write_run(tmp_path, attrs={"data": "planted"})
     seen, run = glance(summarise_folder(folder)), StoredRun.open(folder)

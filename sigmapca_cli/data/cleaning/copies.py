@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.data.on_disk import row_sample
+from sigmapca_cli.data import subsample
 from sigmapca_cli.system import row_shards
 
 Index = NDArray[np.int64]
@@ -67,7 +67,7 @@ def copies_of(source: Any) -> Copies | None:
     if source.name not in MATRICES or not source.has_rows or source.sparse or source.p < 2:
         return None
     if (
-        source.n > row_sample.MOST_ROWS
+        source.n > subsample.MOST_ROWS
         or source.n * source.p > MOST_ENTRIES
         or row_shards.sharing() is not None
     ):

@@ -20,7 +20,6 @@ from sigmapca_cli.data.moments.accumulate import Moments, streamed_moments
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.on_disk.progress import paced
 from sigmapca_cli.data.on_disk.row_file import RowFile, RowSlices
-from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.readers.array_files import is_hdf5, read_matrix
 from sigmapca_cli.data.readers.remembered import remembered
 from sigmapca_cli.data.readers.row_marks import marked, without_subject
@@ -28,7 +27,7 @@ from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import Table, in_array, in_table, override, row_words, without_names
 from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, images_of, need_two_samples, pieces_in, rows_of
-from sigmapca_cli.data.subsample import evenly_spaced
+from sigmapca_cli.data.subsample import RowSample, evenly_spaced
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_files import damaged

@@ -11,8 +11,7 @@ import numpy as np
 from sigmapca_cli.data import asked_order
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.arrays import checked, table_source
-from sigmapca_cli.data.matrix.in_rows import check_matrix, check_numbers, plain
-from sigmapca_cli.data.matrix.plain_form import plain_form
+from sigmapca_cli.data.matrix.in_rows import check_matrix, check_numbers, plain, plain_form
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.on_disk.row_file import RowsInMemory
 from sigmapca_cli.data.readers.array_files import select

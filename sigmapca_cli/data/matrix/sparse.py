@@ -19,10 +19,10 @@ from sigmapca_cli.data.moments.accumulate import Moments, refuse_lost, signed_ax
 from sigmapca_cli.data.moments.centred_rows import stretches
 from sigmapca_cli.data.moments.eigenpairs import by_vectors
 from sigmapca_cli.data.moments.implicit import WIDE, Axes
-from sigmapca_cli.data.on_disk.row_sample import RowSample
 from sigmapca_cli.data.readers.table import in_array
 from sigmapca_cli.data.source import Index, Source
 from sigmapca_cli.data.standardisation import Standardisation, need_two_samples
+from sigmapca_cli.data.subsample import RowSample
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import available_threads, mapped
