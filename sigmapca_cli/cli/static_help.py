@@ -9,21 +9,9 @@ from typer.core import TyperCommand
 from sigmapca_cli.settings.conf_files import groups
 
 KNOBS = (
-    "a",
-    "k",
-    "seed",
-    "epochs",
-    "steps",
-    "batch_size",
-    "lr",
-    "init",
-    "device",
-    "threads",
-    "if_exists",
-    "objective",
-    "tracker",
-    "tags",
-)
+    "a", "k", "seed", "epochs", "steps", "batch_size", "lr", "init", "device", "threads", "if_exists",
+    "objective", "tracker", "tags",
+)  # fmt: skip
 
 EXAMPLES = """\
   sigmapca train model=nlpca a=4

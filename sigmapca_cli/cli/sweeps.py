@@ -29,20 +29,12 @@ from sigmapca_cli.system.untrusted_files import refuse_irregular
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-# Where and how the jobs run, not what they compute: the same sweep on another launcher is the same sweep.
+# Where and how the jobs run, not what they compute: the same sweep on another launcher, or with more trials of its
+# search, is the same sweep.
 PLACE = (
-    "hydra/launcher",
-    "outputs",
-    "if_exists",
-    "strict",
-    "detach",
-    "threads",
-    "device",
-    "tracker",
-    "tags",
-    "note",
-    "hydra.sweeper.n_trials",  # more trials of the same search
-)
+    "hydra/launcher", "outputs", "if_exists", "strict", "detach", "threads", "device", "tracker", "tags", "note",
+    "hydra.sweeper.n_trials",
+)  # fmt: skip
 
 # What joblib, concurrent.futures and Ray raise when a worker process dies.
 KILLED = ("TerminatedWorkerError", "BrokenProcessPool", "WorkerCrashedError", "NodeDiedError")

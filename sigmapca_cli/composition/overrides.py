@@ -26,16 +26,9 @@ if TYPE_CHECKING:
 OPEN = ("regularisers",)  # groups of keys that a user makes
 # Of Hydra's own: settings of plugins, of logging and of the environment are not listed in its schema.
 OPEN_HYDRA = (
-    "launcher",
-    "sweeper",
-    "callbacks",
-    "job_logging",
-    "hydra_logging",
-    "env",
-    "defaults",
-    "help",
+    "launcher", "sweeper", "callbacks", "job_logging", "hydra_logging", "env", "defaults", "help",
     "hydra_help",
-)
+)  # fmt: skip
 TEXTS = {
     "note": "a text with commas needs quotes within quotes: \"note='first, second'\"",
     "tags": "several tags are a list: 'tags=[pilot,v2]'",

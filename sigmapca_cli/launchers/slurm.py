@@ -167,14 +167,8 @@ class Launcher(SlurmLauncher):
             slurm_max_num_timeout=params.pop("max_num_timeout"),
         )
         common = (
-            "timeout_min",
-            "cpus_per_task",
-            "gpus_per_node",
-            "tasks_per_node",
-            "mem_gb",
-            "nodes",
-            "name",
-        )
+            "timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name",
+        )  # fmt: skip
         named = (*common, "stderr_to_stdout")
         executor.update_parameters(
             **{key if key in named else f"slurm_{key}": value for key, value in params.items()}

@@ -5,21 +5,9 @@ from typing import Any
 from sigmapca_cli.data.config import YOUNGER_DATA
 
 VOLATILE = (
-    "outputs",
-    "run_dir",
-    "if_exists",
-    "strict",
-    "log_format",
-    "checkpoint",
-    "log_every",
-    "threads",
-    "device",
-    "objective",
-    "tracker",
-    "tags",
-    "note",
-    "recipe",
-)
+    "outputs", "run_dir", "if_exists", "strict", "log_format", "checkpoint", "log_every", "threads",
+    "device", "objective", "tracker", "tags", "note", "recipe",
+)  # fmt: skip
 """Keys that do not change what a run computes: two runs that differ only here are the same run."""
 
 YOUNGER: dict[str, Any] = {

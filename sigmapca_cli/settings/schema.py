@@ -219,17 +219,9 @@ class Config(Sealable):
 
 
 GROUPS = (
-    "model",
-    "data",
-    "nonlinearity",
-    "sigma",
-    "constraint",
-    "ordering",
-    "optimizer",
-    "solver",
-    "recipe",
+    "model", "data", "nonlinearity", "sigma", "constraint", "ordering", "optimizer", "solver", "recipe",
     "experiment",
-)
+)  # fmt: skip
 
 
 def scale(value: Any, name: str = "a") -> float | str:

@@ -13,19 +13,8 @@ from sigmapca_cli.storage.folders import FOLDER_NAME
 from sigmapca_cli.system.errors import InputError
 
 COLUMNS = (
-    "run",
-    "status",
-    "model",
-    "a",
-    "k",
-    "seed",
-    "converged",
-    "loss",
-    "mcc",
-    "data",
-    "seconds",
-    "created",
-)
+    "run", "status", "model", "a", "k", "seed", "converged", "loss", "mcc", "data", "seconds", "created",
+)  # fmt: skip
 """Those that a list of runs shows; the last are left out first where the terminal is too narrow for all."""
 
 

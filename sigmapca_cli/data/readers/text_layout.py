@@ -118,14 +118,8 @@ def fields_of(text: str) -> list[str]:
 def sniff(path: Path, cfg: DataConfig) -> Layout:
     """Return the layout of a text file, as configured or as its first lines show."""
     asked = (
-        "layout",
-        cfg.encoding,
-        cfg.delimiter,
-        cfg.decimal,
-        cfg.header,
-        cfg.recognise,
-        cfg.columns is None,
-    )
+        "layout", cfg.encoding, cfg.delimiter, cfg.decimal, cfg.header, cfg.recognise, cfg.columns is None,
+    )  # fmt: skip
     return remembered(path, asked, lambda: _sniffed(path, cfg))
 
 
