@@ -125,16 +125,8 @@ def test_run_names_last_first_then_the_newest(tmp_path, monkeypatch):
         (tmp_path / name / "run.h5").touch()
     expected = ["last", "sweep/0", "2026-01-02_03-04-06_beef5678", "2026-01-02_03-04-05_abcd1234"]
     for command in (
-        "show",
-        "plot",
-        "evaluate",
-        "compare",
-        "report",
-        "rerun",
-        "stability",
-        "export",
-        "transform",
-    ):
+        "show", "plot", "evaluate", "compare", "report", "rerun", "stability", "export", "transform",
+    ):  # fmt: skip
         assert answers([command], "") == expected, command
     assert answers(["compare", "last"], "sw") == ["sweep/0"]
     assert answers(["train", "--resume"], "ab") == ["abcd1234"]

@@ -170,16 +170,8 @@ def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
     ran("train", "model=pca_svd", *keys, "k=3", "--run-dir", "r")
     path = tmp_path / "r" / "run.h5"
     young = (
-        "recognise",
-        "columns",
-        "drop",
-        "decimal",
-        "delimiter",
-        "encoding",
-        "missing",
-        "clip",
-        "max_pixels",
-    )
+        "recognise", "columns", "drop", "decimal", "delimiter", "encoding", "missing", "clip", "max_pixels",
+    )  # fmt: skip
     lines = [
         line
         for line in StoredRun.open(path).config_yaml.splitlines()
@@ -257,13 +249,9 @@ def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, tmp_path
     (FLOWERS * 2).to_csv(tmp_path / "other.csv", index=False)
     train = [sys.executable, "-m", "sigmapca_cli", "train"]
     keys = [
-        "data=array",
-        "data.path=t.csv",
-        "k=2",
-        "steps=3000000",
-        "batch_size=8",
+        "data=array", "data.path=t.csv", "k=2", "steps=3000000", "batch_size=8",
         "checkpoint.every_steps=200",
-    ]
+    ]  # fmt: skip
     checkpoint = tmp_path / "r" / "checkpoint.h5"
 
     def stopped_after_a_checkpoint(*arguments):

@@ -6,7 +6,6 @@ import pytest
 
 from sigmapca_cli.cli.runs import select, text_of
 from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.storage.rows import condition
 from sigmapca_cli.system.errors import InputError
 
 SMALL = ("data=planted", "data.n=500", "data.p=6", "data.k=2", "data.group=1", "k=2", "model=pca_svd")
@@ -50,8 +49,3 @@ def test_tables_without_tags_are_as_before(train, tmp_path):
 def test_what_is_no_tag(tags):
     with pytest.raises(InputError, match="a tag has 1 to 64 signs"):
         Config(tags=tags)
-
-
-def test_a_condition_on_a_list_needs_no_list_in_the_row():
-    holds = condition("tags==a", ["tags"])
-    assert holds({"tags": ["a", "b"]}) and not holds({"tags": None}) and not holds({"tags": ["ab"]})

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import array_sources
 import h5py
 import numpy as np
 import pytest
@@ -19,10 +21,7 @@ from sigmapca_cli.system.errors import InputError, RunFailed
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * [1, 2, 5] + [0, 10, -3]
-
-
-def source_of(path, **options):
-    return build(DataConfig(**{"name": "array", "path": str(path), "standardise": "feature", **options}))
+source_of = partial(array_sources.source_of, standardise="feature")
 
 
 def all_rows(source):
@@ -222,27 +221,6 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
         source_of(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n1,2\n3,x\n", r"line 3, column 2 \(b\): 'x' is not a number"),
-        (
-            "a,b\n1,2\n3,\n5,6\n",
-            "a missing value, on line 3, in column 'b': .* data.missing=drop",
-        ),
-        ("1,2\n3,4\n5\n", "line 3: 1 fields, but the lines before have 2"),
-        ("\n\n", "is empty"),
-        ("a,b\n", r"a header \(a, b\) and no rows"),
-        ("1,2\n1,nan\n3,4\n", "NaN, a missing value, on line 2, in column 2"),
-        ("1,2\n", "1 sample"),
-    ],
-)
-def test_text_faults_name_line_and_column(tmp_path, text, message):
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(InputError, match=message):
-        source_of(tmp_path / "a.csv")
-
-
 def test_header_can_be_forced(tmp_path):
     (tmp_path / "a.csv").write_text("1,2\n3,4\n5,7\n6,9\n")
     assert source_of(tmp_path / "a.csv").n == 4
@@ -270,10 +248,7 @@ def test_another_format_under_this_name_is_refused(tmp_path, name):
         source_of(tmp_path / name)
 
 
-def test_gzip_folder_and_missing_path_are_told(tmp_path):
-    (tmp_path / "a.csv.gz").write_bytes(b"\x1f\x8b\x08\x00")
-    with pytest.raises(InputError, match="gunzip"):
-        source_of(tmp_path / "a.csv.gz")
+def test_folder_and_missing_path_are_told(tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         source_of(tmp_path)
     with pytest.raises(InputError, match=r"needs data\.path=FILE"):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from array_sources import source_of
 
 import sigmapca_cli as sp
 from sigmapca_cli.cli.halves import halves
-from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.describe import describe
 from sigmapca_cli.data.halves import halves_of
@@ -77,7 +77,7 @@ def test_parts_that_share_rows_are_no_evidence(tmp_path):
     assert replicates.tested_by(runs) == "nothing" and any(
         "copies" in note for note in replicates.weaknesses(runs)
     )
-    assert "copies_elsewhere" not in build(DataConfig(name="array", path=str(tmp_path / "rows.npy"))).facts
+    assert "copies_elsewhere" not in source_of(tmp_path / "rows.npy").facts
 
 
 def test_two_different_rows_have_one_component_and_equal_halves_say_why(tmp_path, monkeypatch):

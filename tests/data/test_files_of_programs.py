@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_sources import source_of, values
 from mechanisms import every
 
-from sigmapca_cli.data import build
-from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.system.errors import InputError
 
 FILES = Path(__file__).parent.parent / "files"
@@ -102,10 +101,10 @@ def check(folder: Path, case: str) -> None:
     if name.endswith(".tif"):
         pytest.importorskip("tifffile")
     kept = EXPECTED[case]
-    source = build(DataConfig(name="array", path=str(folder / name), **kept.keys))
+    source = source_of(folder / name, **kept.keys)
     assert source.names == kept.names
     assert kept.labels is None or list(source.labels) == kept.labels
-    rows = np.concatenate(list(source.blocks(raw=True)))
+    rows = values(source)
     np.testing.assert_allclose(rows, kept.rows, rtol=0, atol=kept.exact)
 
 
@@ -116,7 +115,7 @@ def test_a_kept_file_is_read(case):
 
 def test_a_spreadsheet_is_refused_with_the_way_on():
     with pytest.raises(InputError, match="CSV"):
-        build(DataConfig(name="array", path=str(FILES / "libreoffice.ods")))
+        source_of(FILES / "libreoffice.ods")
 
 
 def test_every_kept_file_is_expected():

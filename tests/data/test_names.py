@@ -6,11 +6,10 @@ import pandas as pd
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from array_sources import source_of, values
 from scipy import sparse
 from scipy.io import savemat
 
-from sigmapca_cli.data import build
-from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.readers.columns import identifying_names
 from sigmapca_cli.data.readers.table import in_order
 from sigmapca_cli.system.errors import InputError
@@ -29,14 +28,6 @@ from sigmapca_cli.system.errors import InputError
 )
 def test_names_identify_columns_if_all_are_different_and_none_is_empty(names, identify):
     assert identifying_names(names) == (list(names) if identify else None)
-
-
-def source_of(path, **options):
-    return build(DataConfig(**{"name": "array", "path": str(path), **options}))
-
-
-def values(source):
-    return np.concatenate(list(source.blocks(raw=True)))
 
 
 X = np.array([[1.0, 2, 3], [4, 5, 7], [0, 2, 1]])

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from array_sources import source_of, values
 from PIL import Image
 from scipy.io import wavfile
 
@@ -18,14 +19,6 @@ from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(40, 3)) * [1, 2, 5] + [0, 10, -3], columns=["a", "b", "c"])
-
-
-def source_of(path, **options):
-    return build(DataConfig(**{"name": "array", "path": str(path), **options}))
-
-
-def values(source):
-    return np.concatenate(list(source.blocks(raw=True)))
 
 
 def run_on(source, **data):
@@ -116,7 +109,7 @@ def test_several_files_are_one(tmp_path, place):
         source = source_of(path)
         assert source.names == ("a", "b", "c")
         np.testing.assert_allclose(values(source), expected, rtol=1e-12)
-    listed = build(DataConfig(name="array", path=[str(tmp_path / f"part-{i}.csv") for i in (2, 0)]))
+    listed = source_of([tmp_path / f"part-{i}.csv" for i in (2, 0)])
     np.testing.assert_allclose(values(listed), pd.concat([FRAME.iloc[2::11], FRAME.iloc[0::11]]))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from array_sources import source_of
 from PIL import Image
 
 import sigmapca_cli as sp
@@ -17,9 +18,7 @@ def rows_in(source):
 def test_parts_are_stretches_with_a_gap_between_them(tmp_path):
     X = np.random.default_rng(0).normal(size=(1000, 3))
     np.save(tmp_path / "x.npy", X)
-    parts = [
-        build(DataConfig(name="array", path=str(tmp_path / "x.npy"), part=f"{i}/4")) for i in (1, 2, 3, 4)
-    ]
+    parts = [source_of(tmp_path / "x.npy", part=f"{i}/4") for i in (1, 2, 3, 4)]
     assert [part.n for part in parts] == [240, 230, 230, 240]
     np.testing.assert_array_equal(rows_in(parts[1]), X[260:490])
     assert len({part.hash for part in parts}) == 4
@@ -59,13 +58,13 @@ def test_the_rows_of_a_subject_stay_together(tmp_path, suffix):
     frame = pandas.DataFrame({"who": who, "a": rng.normal(size=200), "b": rng.normal(size=200)})
     path = tmp_path / f"x.{suffix}"
     frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-    parts = [build(DataConfig(name="array", path=str(path), subject="who", part=f"{i}/2")) for i in (1, 2)]
+    parts = [source_of(path, subject="who", part=f"{i}/2") for i in (1, 2)]
     assert parts[0].names == ("a", "b") and sum(part.n for part in parts) == 200
     seen = [set(frame[frame.a.round(9).isin(rows_in(part)[:, 0].round(9))].who) for part in parts]
     assert not seen[0] & seen[1] and len(seen[0] | seen[1]) == 4
     assert len(parts[0].pieces) == 1
     with pytest.raises(InputError, match="subject"):
-        build(DataConfig(name="array", path=str(path), subject="whom"))
+        source_of(path, subject="whom")
     with pytest.raises(InputError, match="subject"):
         DataConfig(name="array", subject="who", half="even")
 
@@ -85,21 +84,21 @@ def test_time_that_jumps_ends_a_piece(tmp_path, dates):
     time = pandas.to_datetime("2020-01-01") + pandas.to_timedelta(days, "D") if dates else days / 10
     frame = pandas.DataFrame({"date": time, "a": rng.normal(size=200), "b": rng.normal(size=200)})
     frame.to_csv(tmp_path / "x.csv", index=False)
-    source = build(DataConfig(name="array", path=str(tmp_path / "x.csv"), drop=["date"]))
+    source = source_of(tmp_path / "x.csv", drop=["date"])
     assert source.timed and source.pieces == (100,)
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "y.csv", index=False)
-    assert not build(DataConfig(name="array", path=str(tmp_path / "y.csv"), drop=["date"])).timed
+    assert not source_of(tmp_path / "y.csv", drop=["date"]).timed
 
 
 def test_files_and_rows_left_out_begin_pieces(tmp_path):
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
         np.save(tmp_path / f"{name}.npy", rng.normal(size=(50, 2)))
-    assert build(DataConfig(name="array", path=str(tmp_path / "*.npy"))).pieces == (50,)
+    assert source_of(tmp_path / "*.npy").pieces == (50,)
     X = rng.normal(size=(60, 2))
     X[20, 1] = np.nan
     np.save(tmp_path / "c.npy", X)
-    source = build(DataConfig(name="array", path=str(tmp_path / "c.npy"), missing="drop"))
+    source = source_of(tmp_path / "c.npy", missing="drop")
     assert source.n == 59 and source.pieces == (20,)
 
 

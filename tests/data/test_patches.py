@@ -72,13 +72,6 @@ def test_feature_order_and_centre_pixel():
     assert np.allclose(raw[0, (11 * 2 + 7) * 3 + 1] * 255, images[1, 20 - 3, 9 + 2, 1], atol=1e-3)
 
 
-def test_zero_padding_at_the_corner():
-    images = np.full((2, 8, 8, 1), 200, np.uint8)
-    source = PatchSource("test", images, 3, 1, 1, Standardisation("none"))
-    corner = (source.take(np.array([0]))[0] + source.mean).reshape(3, 3) * 255
-    np.testing.assert_allclose(corner, [[0, 0, 0], [0, 200, 200], [0, 200, 200]], atol=1e-3)
-
-
 def test_out_is_written_and_returned():
     source = build(DataConfig(images=4))
     index = np.arange(0, 4000, 37)
@@ -142,11 +135,3 @@ def test_cifar_patches_have_the_recorded_variances(shared_data):
     values = np.linalg.eigvalsh(source.covariance()[1])
     assert values.sum() == pytest.approx(358.47, abs=0.01)
     assert values[:-32].sum() == pytest.approx(19.518, abs=0.001)
-
-
-def test_rows_have_the_covariance_that_is_reported():
-    source = build(DataConfig(images=6))
-    X = np.concatenate(list(source.blocks())).astype(np.float64)
-    mean, C = source.covariance()
-    np.testing.assert_allclose(X.mean(axis=0), mean, atol=1e-6)
-    np.testing.assert_allclose(X.T @ X / len(X), C, atol=1e-6)

@@ -67,11 +67,6 @@ def test_signals_come_back_with_their_truth(tmp_path, variant):
         np.testing.assert_array_equal(getattr(again.truth, part), getattr(source.truth, part))
 
 
-def test_points_come_back(tmp_path):
-    cfg = DataConfig(name="points", distribution="laplace", standardise="none")
-    same(reopened(prepare(cfg, tmp_path / "p.h5")), build(cfg))
-
-
 def test_the_wrong_kind_of_data_is_refused(tmp_path):
     for name, holds in (("points", "pixels"), ("points", "signals"), ("natural", "made")):
         with pytest.raises(InputError, match=f"data={name} .*: choose one of"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from array_sources import source_of
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from source_kinds import series
 
@@ -44,7 +45,7 @@ def test_a_column_of_dates_counts_for_spectra_only_where_values_correlate_with_e
         (series("laplace", 1000, 0), True),
     ):
         pd.DataFrame(values).add_prefix("s").assign(date=dates).to_csv(place, index=False)
-        found = order_in(build(DataConfig(name="array", path=str(place), drop=["date"])))
+        found = order_in(source_of(place, drop=["date"]))
         assert (found.reason, found.by_time, found.in_time) == ("time", True, coloured)
         facts, _ = describe(place)
         assert facts["task"] == ("separation" if coloured else "table")
@@ -96,7 +97,7 @@ def test_sounds_and_windows_are_known_and_the_key_decides(tmp_path):
     assert found.ordered and not found.in_time
     np.save(tmp_path / "x.npy", series("Gaussian", 500, 0))
     for asked in (True, False):
-        source = build(DataConfig(name="array", path=str(tmp_path / "x.npy"), ordered=asked))
+        source = source_of(tmp_path / "x.npy", ordered=asked)
         assert (row_order(source, source.take(np.arange(500))).ordered, source.ordered) == (asked, asked)
     with pytest.raises(InputError, match="ordered"):
         DataConfig(name="natural", ordered=True)

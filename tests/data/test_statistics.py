@@ -7,7 +7,6 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.moments.accumulate import (
     block_moments,
     check_k,
-    merge,
     rank_of,
     standardisation,
     streamed_moments,
@@ -26,13 +25,6 @@ def test_merged_blocks_equal_the_whole():
     np.testing.assert_allclose(m.second, np.cov(X.T, bias=True), rtol=1e-10, atol=1e-12)
     d = streamed_moments(np.split(X, 10), diagonal=True)
     np.testing.assert_allclose(d.second, X.var(axis=0), rtol=1e-12)
-
-
-def test_merging_is_symmetric():
-    a, b = block_moments(RNG.normal(size=(10, 3))), block_moments(RNG.normal(size=(30, 3)) + 9)
-    one, two = merge(a, b), merge(b, a)
-    np.testing.assert_allclose(one.mean, two.mean, rtol=1e-12)
-    np.testing.assert_allclose(one.second, two.second, rtol=1e-12)
 
 
 def test_a_mean_far_from_zero_costs_no_variance():
@@ -56,23 +48,13 @@ def test_standardised_rows_do_not_depend_on_the_unit(factor, relative):
     np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-6)
 
 
-def test_columns_of_very_different_units_all_get_unit_variance():
-    X = RNG.normal(size=(400, 3)) * [1e-9, 1, 1e9]
-    assert np.allclose(MemorySource("t", X, Standardisation()).take(np.arange(400)).std(axis=0), 1, atol=1e-5)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e8 + 0.1, -3e-8])
 def test_constant_columns_are_exactly_zero(value):
     X = RNG.normal(size=(1001, 2))
     X[:, 1] = value
     source = MemorySource("t", X, Standardisation())
     assert np.all(source.take(np.arange(1001))[:, 1] == 0)
-    assert source.scale[1] == 1
-
-
-def test_all_constant_data_gives_zeros():
-    source = MemorySource("t", np.full((10, 3), 0.3), Standardisation(relative_epsilon=0.01))
-    assert not source.take(np.arange(10)).any() and not source.covariance()[1].any()
+    assert source.scale[1] == 1 and not source.covariance()[1][1].any()
 
 
 def test_epsilon_is_inside_the_root():
@@ -115,10 +97,7 @@ def test_rank_does_not_depend_on_the_scale(scale):
     A = RNG.normal(size=(30, 8)) * np.sqrt(scale)
     assert rank_of(np.linalg.eigvalsh(A @ A.T)) == 8
     assert rank_of(np.linalg.eigvalsh(np.eye(5) * scale)) == 5
-
-
-def test_rank_of_nothing_is_zero():
-    assert rank_of(np.linalg.eigvalsh(np.zeros((3, 3)))) == 0
+    assert rank_of(np.zeros(3)) == 0
 
 
 @pytest.mark.parametrize(
@@ -133,11 +112,6 @@ def test_k_that_does_not_fit_is_refused_with_both_numbers(k, message):
     with pytest.raises(InputError, match=message):
         check_k(k, 100, 10, 7)
     check_k(7, 100, 10, 7)
-
-
-def test_one_sample_is_refused():
-    with pytest.raises(InputError, match="1 sample: at least 2"):
-        MemorySource("t", np.ones((1, 3)), Standardisation())
 
 
 @pytest.mark.filterwarnings("error")

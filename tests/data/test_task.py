@@ -5,13 +5,12 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
+from array_sources import source_of
 
 from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import scales_in_words
-from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.adequacy import bartlett, kmo
 from sigmapca_cli.data.describe.describe import describe
-from sigmapca_cli.data.matrix.arrays import build
 from sigmapca_cli.data.n_components import advised
 
 RNG = np.random.default_rng(0)
@@ -133,11 +132,9 @@ def test_a_gap_before_the_last_directions_is_no_number_of_components():
 def test_curves_over_wavelengths_have_one_scale(tmp_path):
     waves = np.linspace(400, 700, 40)
     table = RNG.standard_normal((60, 40)) * np.exp(-0.5 * ((waves - 550) / 40) ** 2)
-    assert (
-        scales_in_words(build(DataConfig(name="array", path=saved(tmp_path / "a.csv", table, waves)))) is None
-    )
+    assert scales_in_words(source_of(saved(tmp_path / "a.csv", table, waves))) is None
     words = [f"w{wave:.0f}" for wave in waves]
-    assert scales_in_words(build(DataConfig(name="array", path=saved(tmp_path / "b.csv", table, words))))
+    assert scales_in_words(source_of(saved(tmp_path / "b.csv", table, words)))
 
 
 def test_rows_that_are_copies_of_others_are_named(tmp_path):
@@ -158,7 +155,7 @@ def test_dates_count_the_time_however_they_are_written(tmp_path, written):
     table = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 4))).add_prefix("r")
     table.insert(0, "Date", days)
     table.to_csv(tmp_path / "a.csv", index=False)
-    source = build(DataConfig(name="array", path=str(tmp_path / "a.csv"), drop=["Date"]))
+    source = source_of(tmp_path / "a.csv", drop=["Date"])
     assert source.timed and not source.pieces
 
 
@@ -186,7 +183,7 @@ def test_codes_become_missing_values(tmp_path):
     x = RNG.integers(1, 6, (50, 3))
     x[3, 1] = x[7, 2] = 99
     np.save(tmp_path / "a.npy", x)
-    source = build(DataConfig(name="array", path=str(tmp_path / "a.npy"), missing_codes=[99], missing="drop"))
+    source = source_of(tmp_path / "a.npy", missing_codes=[99], missing="drop")
     assert source.n == 48 and max(block.max() for block in source.blocks(raw=True)) == 5
 
 

@@ -12,22 +12,14 @@ xarray = pytest.importorskip("xarray", reason="skipped: xarray is not installed"
 zarr = pytest.importorskip("zarr", reason="skipped: zarr is not installed")
 numcodecs = pytest.importorskip("numcodecs", reason="skipped: numcodecs is not installed")
 
-from sigmapca_cli.data import build  # noqa: E402
-from sigmapca_cli.data.config import DataConfig  # noqa: E402
+from array_sources import source_of, values  # noqa: E402
+
 from sigmapca_cli.data.describe.describe import describe  # noqa: E402
 from sigmapca_cli.system.errors import InputError  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 RNG = np.random.default_rng(0)
 X = RNG.laplace(size=(60, 4)).astype(np.float32)
-
-
-def source_of(path, **options):
-    return build(DataConfig(**{"name": "array", "path": str(path), **options}))
-
-
-def values(source):
-    return np.concatenate(list(source.blocks(raw=True)))
 
 
 def maps():

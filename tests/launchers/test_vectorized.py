@@ -117,15 +117,8 @@ def test_a_bad_value_fails_alone(tmp_path):
 
 def test_interrupted_and_taken_up_again(tmp_path):
     sweep = (
-        "train",
-        "-m",
-        *SMALL[:-2],
-        VECTORIZED,
-        "a=2,4",
-        "k=4",
-        "steps=400",
-        "checkpoint.every_steps=150",
-    )
+        "train", "-m", *SMALL[:-2], VECTORIZED, "a=2,4", "k=4", "steps=400", "checkpoint.every_steps=150",
+    )  # fmt: skip
     stopped = run_command(sweep, tmp_path, {}, before=STOPPED_AFTER_A_CHECKPOINT)
     assert stopped.returncode == 75, stopped.stderr
     assert all((job / "checkpoint.h5").exists() for job in jobs(tmp_path))

@@ -26,7 +26,6 @@ from sigmapca_cli.storage.write import RunWriter, write_evaluation
 from sigmapca_cli.system.errors import InputError, RunFailed, Stopped
 
 P, K = 12, 3
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def solution() -> dict[str, np.ndarray]:
@@ -76,16 +75,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert run.evaluation["mcc"] == 0.5 and run.evaluation["kurtosis"].shape == (K,)
     assert run.attrs["seed"] == 7 and bool(run.attrs["converged"]) is True
     assert run.checkpoint is None and not run.resumable
-
-
-def test_provenance_attributes(tmp_path: Path) -> None:
-    attrs = StoredRun.open(write_run(tmp_path)).attrs
-    assert attrs["format"] == "sigmapca-run" and attrs["format_version"] == 1
-    for name in ("created", "finished"):
-        assert datetime.fromisoformat(attrs[name]).tzinfo is not None
-    for name in ("hostname", "command", "sigmapca_version", "numpy_version", "python_version"):
-        assert attrs[name]
-    assert attrs["peak_memory_bytes"] > 1e6 and attrs["wall_seconds"] >= 0
+    assert run.attrs["format"] == "sigmapca-run" and run.attrs["format_version"] == 1
+    assert all(datetime.fromisoformat(run.attrs[name]).tzinfo for name in ("created", "finished"))
 
 
 def test_command_is_the_one_typed(tmp_path: Path) -> None:
@@ -99,31 +90,22 @@ def test_command_is_the_one_typed(tmp_path: Path) -> None:
     assert said.stdout.strip() == "tool train 'a=b c'"
 
 
-def test_commit_equals_what_git_says() -> None:
-    asked = subprocess.run(["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, text=True)
-    if asked.returncode:
-        pytest.skip("skipped: not a git checkout")
-    assert git_commit(REPOSITORY) == asked.stdout.strip()
-    assert git_commit(REPOSITORY / "tests") == ""
-
-
 def test_commit_of_a_worktree_and_of_packed_references(tmp_path: Path) -> None:
     def git(*words: str) -> str:
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
         return subprocess.run(
             ["git", "-C", str(tmp_path / "main"), *identity, *words],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
+            check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
 
-    (tmp_path / "main").mkdir()
+    (tmp_path / "main" / "deeper").mkdir(parents=True)
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "first")
     git("worktree", "add", "-q", "-b", "other", "../tree")
     git("commit", "-q", "--allow-empty", "-m", "second")
     git("pack-refs", "--all")
     assert git_commit(tmp_path / "main") == git("rev-parse", "HEAD")
+    assert git_commit(tmp_path / "main" / "deeper") == ""
     assert git_commit(tmp_path / "tree") == git("rev-parse", "other") != git("rev-parse", "HEAD")
 
 
@@ -248,7 +230,8 @@ def test_flipped_bytes_raise_nothing_but_one_line(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         try:
             run = StoredRun.open(path)
-            filters, _ = run.filters, (run.metrics, run.evaluation, run.config, run.patch_shape, run.status)
+            filters = run.filters
+            _ = run.decoder, run.metrics, run.evaluation, run.config, run.patch_shape, run.status
         except InputError as error:
             assert str(path) in str(error) and "\n" not in str(error)
             refused += 1
@@ -257,16 +240,6 @@ def test_flipped_bytes_raise_nothing_but_one_line(tmp_path: Path) -> None:
                 filters, expected
             )  # only where the flip hit no part of the content
     assert refused > 140
-
-
-def test_damage_inside_an_array_is_noticed(tmp_path: Path) -> None:
-    path = write_run(tmp_path) / fmt.RUN_FILE
-    whole = bytearray(path.read_bytes())
-    whole[whole.index(solution()["decoder"].tobytes()) + 5] ^= 1
-    path.write_bytes(whole)
-    with pytest.raises(InputError) as error:
-        _ = StoredRun.open(path).decoder
-    assert_one_line(error, path)
 
 
 def test_a_file_edited_by_another_program_stays_readable(tmp_path: Path) -> None:
