@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from timing import SIGMAPCA, Row, in_turn, process, row
 
@@ -77,7 +78,8 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
     from sigmapca_cli.storage.read import StoredRun
 
     group = max(3, k // 8)  # variances halve from group to group: the last must stand above the noise
-    source = build(DataConfig(name="planted", n=n, p=p, k=k, group=group, standardise="none"))
+    source: Any = build(DataConfig(name="planted", n=n, p=p, k=k, group=group, standardise="none"))
+    true = source.truth.filters
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "x.npy", np.concatenate(list(source.blocks())))
@@ -96,8 +98,8 @@ def measured(n: int, p: int, k: int, repeats: int, only: tuple[str, ...]) -> tup
         scores = {}
         for way in given:
             path = folder / f"{way}.npy"
-            W = np.load(path) if path.exists() else StoredRun.open(folder / way).filters
-            scores[way] = round(float(mcc(W, source.truth.filters)), 4)
+            W: Any = np.load(path) if path.exists() else StoredRun.open(folder / way).filters
+            scores[way] = round(float(mcc(W, true)), 4)
     return found, scores
 
 
@@ -177,7 +179,7 @@ def ica() -> Row:
             "scikit-learn": [peers(), "-c", code, "x.npy", "sk.npy"],
         }
         found = in_turn({way: process(*command, folder=name) for way, command in ways.items()}, 1)
-        run = StoredRun.open(folder / "newton")
+        run: Any = StoredRun.open(folder / "newton")
         same = round(float(mcc(run.encoder, np.load(folder / "sk.npy"))), 4)
     converged = bool(run.attrs["converged"])
     return row("ICA of 532,480 patches, k = 32, s", found, converged=converged, agreement=same)
@@ -208,7 +210,7 @@ def halves() -> Row:
                 run = f"{number}{half}"
                 given = [*SIGMAPCA, "train", *data, f"data.half={half}", f"seed={seed}", *overrides]
                 seconds.append(process(*given, "--run-dir", run, folder=name)())
-                opened = StoredRun.open(Path(name) / run)
+                opened: Any = StoredRun.open(Path(name) / run)
                 filters.append(opened.filters if opened.rotation is None else opened.encoder)
             found = agreement(*filters).mean
             table[way] = {"agreement": round(float(found), 4), "seconds": round(min(seconds), 2)}

@@ -12,6 +12,7 @@ import io
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def rows() -> None:
 def trainer_after(*overrides: str) -> Any:
     cfg: Any = OmegaConf.to_object(composed(*overrides))
     source = load_source(cfg)
-    cfg.k = resolved_k(cfg, source)
+    cfg = replace(cfg, k=resolved_k(cfg, source))
     trainer = stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
     loop.train([trainer])
     return trainer

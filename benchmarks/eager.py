@@ -23,6 +23,7 @@ class SigmaPCA(torch.nn.Module):
     def __init__(self, p: int, k: int, a: float) -> None:
         super().__init__()
         self.W = torch.nn.Parameter(torch.linalg.qr(torch.randn(p, k))[0])
+        self.variance: torch.Tensor
         self.register_buffer("variance", torch.ones(k))
         self.a = a
 

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def load(name: str, k: int) -> list[Half]:
     return found
 
 
-def same(halves: list[Half], answers: list[Answer], seconds: float | None = None) -> Row:
+def same(halves: list[Half], answers: Sequence[Answer], seconds: float | None = None) -> Row:
     """Agreement of two answers, with their iterations."""
     W, V = (P @ answer.R for (P, _), answer in zip(halves, answers, strict=True))
     found: Row = {"agreement": round(agreement(W, V).mean, 4)}
@@ -121,7 +122,7 @@ def trained(name: str, k: int) -> float:
             )
             if done.returncode:
                 raise SystemExit(done.stderr.decode())
-            filters.append(StoredRun.open(Path(place, half)).filters)
+            filters.append(np.asarray(StoredRun.open(Path(place, half)).filters))
     return agreement(*filters).mean
 
 
@@ -144,7 +145,8 @@ def table(name: str, k: int, scales: tuple[float, ...], starts: int) -> dict[str
         f"{name}, k = {k}: " + ", ".join(f"{method} {value:.4f}" for method, value in found.items()),
         flush=True,
     )
-    found["moments"], top = {}, []
+    top: list[Maximum] = []
+    found["moments"] = {}
     for lam in LAMS:
         start = time.perf_counter()
         climbed = [maximise(Y, lam) for _, Y in halves]
@@ -164,7 +166,7 @@ def table(name: str, k: int, scales: tuple[float, ...], starts: int) -> dict[str
 
 
 def newton(
-    halves: list[Half], a: float, anchors: list[NewtonResult], top: list[Maximum], starts: int
+    halves: list[Half], a: float, anchors: Sequence[Answer], top: Sequence[Answer], starts: int
 ) -> dict[str, Row]:
     """Agreement of the solutions at one a, from every start."""
     (P, _), (Q, Z) = halves
@@ -178,7 +180,7 @@ def newton(
     moved = solve(Z, a=a, start=nearest_rotation(Q, P @ own[0].R))
     rows["other half"] = same(halves, [own[0], moved])
     if starts > 1:
-        found = [solve_from(Y, starts, a=a) for _, Y in halves]
+        found: list[Any] = [solve_from(Y, starts, a=a) for _, Y in halves]
         rows["starts"] = {
             **same(halves, [one.result for one in found]),
             "solutions": [one.solutions for one in found],

@@ -7,6 +7,7 @@ docs/results/ordered.json.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def recordings():
         scores = np.zeros((SAMPLES, len(methods)))
         for seed in range(SAMPLES):
             sample = make(field, seed)
-            made = sample.content
+            made: Any = sample.content
             X = (
                 np.column_stack(list(made.tracks.values()))
                 if field == "sound"
@@ -153,7 +154,8 @@ def coverage(samples=60):
     phi, sigma = np.array([0.95, 0.8, 0.4, -0.5]), np.array([2.0, 1.8, 1.0, 0.9])
     for kind in ("Gaussian", "laplace"):
         for n in (2000, 5000):
-            inside, told = [[], []], []
+            inside: tuple[list[bool], list[bool]] = ([], [])
+            told: list[bool] = []
             for seed in range(samples):
                 S = series(kind, n, seed, phi, sigma)
                 S -= S.mean(0)
@@ -183,7 +185,7 @@ def nearest_to_identity(R):
 def halves():
     """Print the agreement of halves of series of one spectrum, which have no axes: even and odd rows, and stretches."""
     from sigmapca_cli.evaluation.chance import matched_cosine
-    from sigmapca_cli.solvers.fourth_moments.maximum import matches
+    from sigmapca_cli.linalg.rotations import matches
 
     lines = ["| n | even and odd | two stretches | chance |", "|---|---|---|---|"]
     for n in (2000, 10_000):

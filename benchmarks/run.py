@@ -15,7 +15,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from answers import answer, answers, halves, ica, pca
 from timing import SIGMAPCA, Row, in_turn, process, ratio, row, timed
@@ -39,8 +42,7 @@ def trainer(*overrides: str):
     with initialize_config_dir(str(conf_folder()), **hydra_base()):
         cfg = job_of(compose("config", list(overrides))).cfg
     source = build(cfg.data)
-    cfg.k = count_for(source, cfg.k)
-    return stochastic.make_trainer(cfg, method_of(cfg), source, "cpu")
+    return stochastic.make_trainer(replace(cfg, k=count_for(source, cfg.k)), method_of(cfg), source, "cpu")
 
 
 def step() -> Row:
@@ -117,7 +119,7 @@ def stepping(ours, stack: contextlib.ExitStack, *, same: bool = False) -> tuple[
     ours.batches.prepare(True)
     ahead = stack.enter_context(open_batches([ours.batches], 10_000))
     step = stack.enter_context(stacked_step([ours]))
-    batches = itertools.chain.from_iterable(ahead.epoch(e) for e in itertools.count())
+    batches: Iterator[Batch] = itertools.chain.from_iterable(ahead.epoch(e) for e in itertools.count())
     if same:
         first = next(batches)
         batches = itertools.repeat(Batch(first.x.copy(), first.power))
@@ -160,8 +162,9 @@ def whole_run() -> Row:
     from sigmapca_cli.data import build
     from sigmapca_cli.data.config import DataConfig
 
+    natural: Any = build(DataConfig(name="natural"))
     with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder) / "images.npy", build(DataConfig(name="natural")).images)
+        np.save(Path(folder) / "images.npy", natural.images)
         found = in_turn(
             {
                 "import torch": process(sys.executable, "-c", "import torch"),
@@ -229,8 +232,7 @@ def covariance() -> Row:
 
     images = np.random.default_rng(0).integers(0, 256, (50_000, 32, 32, 3), dtype=np.uint8)
     found = {
-        f"{n} images": [timed(lambda n=n: patch_moments(images[:n], 11, 1, 5, False))()]
-        for n in (2_000, 50_000)
+        f"{n} images": [timed(partial(patch_moments, images[:n], 11, 1, 5, False))()] for n in (2_000, 50_000)
     }
     return row("exact covariance of patches, s", found)
 

@@ -11,19 +11,13 @@ density: positive is a stable axis.
 """
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import torch
 
 from sigmapca_cli.methods import make_method
-from sigmapca_cli.methods.config import (
-    ConstraintConfig,
-    ModelConfig,
-    NonlinearityConfig,
-    OrderingConfig,
-    SigmaConfig,
-)
+from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, SigmaConfig
+from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training import optimizers, schedule
 
 A = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -33,13 +27,10 @@ N, BATCH, LR = 20_000, 128, 0.05
 def method(a: float, derivative: str):
     """The main loss with this a, σ exact on every batch."""
     return make_method(
-        SimpleNamespace(
+        Config(
             model=ModelConfig(),
             nonlinearity=NonlinearityConfig(a=a, derivative=derivative),
             sigma=SigmaConfig(name="ema", start="data"),
-            constraint=ConstraintConfig(),
-            ordering=OrderingConfig(),
-            regularisers=None,
         )
     )
 

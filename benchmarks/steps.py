@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
 import numpy as np
 from stored import keep
@@ -40,7 +41,7 @@ Array = np.ndarray
 
 def components(k: int, half: str = "all", name: str = "natural") -> Array:
     """Y (n, k) of the photographs, or of 500 CIFAR-10 images (folder in SIGMAPCA_DATA, default data/)."""
-    own = {"path": os.environ.get("SIGMAPCA_DATA", "data"), "images": 500} if name == "cifar10" else {}
+    own: Any = {"path": os.environ.get("SIGMAPCA_DATA", "data"), "images": 500} if name == "cifar10" else {}
     return project(data.build(DataConfig(name=name, half=half, **own)), k)[1]
 
 
@@ -78,7 +79,7 @@ def searched(rows: Rows, R: Array, a: Array, count: int) -> int | None:
 def by_merit() -> None:
     """From PCA, from the answer of F and from a random rotation: steps with the line search, and of the solver."""
     Y = components(32)
-    rows = Rows.spaced(Y, ROWS, 4096)
+    rows = Rows.spaced(Y, ROWS, 4096, Y.shape[1])
     rows.Y = rows.Y.astype(np.float64)
     random = np.linalg.qr(np.random.default_rng(0).normal(size=(32, 32)))[0]
     starts = {"PCA": np.eye(32), "moments": maximise(Y).R, "random": random}

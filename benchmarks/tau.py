@@ -16,7 +16,7 @@ import numpy as np
 import stored
 from sklearn import datasets
 
-from sigmapca_cli.solvers.fourth_moments.maximum import matches
+from sigmapca_cli.linalg.rotations import matches
 from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.solve import solve
 

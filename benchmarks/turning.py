@@ -75,7 +75,7 @@ def main() -> None:
     a = np.full(K, float(sys.argv[1]) if len(sys.argv) > 1 else 5.0)
     path = os.environ.get("SIGMAPCA_DATA", "data")
     _, Y, _, _ = project(data.build(DataConfig(name="cifar10", path=path, images=500, half="even")), K)
-    rows = Rows.spaced(Y, ROWS, 4096)
+    rows = Rows.spaced(Y, ROWS, 4096, K)
     found: dict[str, object] = {}
     with threads(None):
         for follow in (0.0, 0.003, 1.0):

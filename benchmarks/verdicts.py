@@ -207,8 +207,8 @@ def table(lines: list[dict[str, Any]]) -> None:
     print("\n| run | says | reported angle | the flow turns a filter by |\n|---|---|---|---|")
     for line in lines:
         if line["converged"] == (line["moved"] > TOL):
-            said = "converged" if line["converged"] else "not converged"
-            print(f"| {line['name']} | {said} | {line['angle']:.3f} | {line['moved']:.3f} |")
+            word = "converged" if line["converged"] else "not converged"
+            print(f"| {line['name']} | {word} | {line['angle']:.3f} | {line['moved']:.3f} |")
 
 
 DATA = "data=planted data.n=1500 data.p=8 data.k=4 k=4"
