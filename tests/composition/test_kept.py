@@ -4,6 +4,7 @@ import shutil
 import threading
 
 import pytest
+import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.types import RunMode
@@ -11,7 +12,9 @@ from omegaconf import OmegaConf
 
 from sigmapca_cli.composition import compose
 from sigmapca_cli.composition.compose import Folders, compose_job, load
+from sigmapca_cli.composition.job import with_changes
 from sigmapca_cli.settings.conf_files import conf_folder
+from sigmapca_cli.settings.quoting import without_interpolation
 from sigmapca_cli.system.errors import InputError
 
 WORDS = [
@@ -108,3 +111,29 @@ def test_threads_compose_at_once():
     for thread in threads:
         thread.join()
     assert all((cfg.seed, cfg.a) == (seed, seed + 2) for seed, all_ in found.items() for cfg in all_)
+
+
+WORDS_OF_YAML = [
+    "y",
+    "no",
+    "1e3",
+    "inf",
+    "1_000",
+    "~",
+    "",
+    "2020-01-01",
+    "1:30",
+    "- a",
+    "a: b",
+    "a #b",
+    " a",
+    "é漢",
+]
+
+
+@pytest.mark.parametrize("note", [*WORDS_OF_YAML, "${seed}", "a\nb\n", "longer " * 30, "'\"\\"])
+def test_what_is_stored_is_what_omegaconf_writes(note):
+    job = compose_job(["data=planted", "k=3", "tags=[a,1]", "++regularisers.here=1"])
+    job = with_changes(job, {"note": note})
+    assert job.yaml == OmegaConf.to_yaml(OmegaConf.create(without_interpolation(job.plain)), resolve=True)
+    assert OmegaConf.to_container(OmegaConf.create(yaml.safe_load(job.yaml)), resolve=False)["note"] == note
