@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from functools import cached_property
 from pathlib import Path
@@ -206,8 +205,7 @@ class Run(StoredRun):
         from sigmapca_cli.evaluation.certify import certify_run
 
         found = certify_run(self, self.source, rows, level)
-        values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-        made = CertificateOfRun(**values)
+        made = CertificateOfRun(**vars(found))
         self._sentences = made.sentences
         return made
 

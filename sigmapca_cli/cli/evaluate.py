@@ -158,16 +158,13 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
 def certified(run: Any, source: Any, values: dict[str, Any]) -> list[str]:
     """Sentences about which axes are identified; the numbers are stored with the evaluation."""
     from sigmapca_cli.evaluation.certificate import to_stored
-    from sigmapca_cli.evaluation.certify import certify_run, state_of
+    from sigmapca_cli.evaluation.certify import certify_run
     from sigmapca_cli.evaluation.words import explain
 
-    state = state_of(run)
     found = certify_run(run, source)
-    for name in ("curvature", "error", "score", "weakest", "angle", "expected_cosine"):
+    for name in ("curvature", "error", "score", "weakest", "angle", "expected_cosine", "identified"):
         values[f"identifiability/{name}"] = getattr(found, name)
     values["identifiability/verdict"] = to_stored(found.verdict)
-    # Of axes that training has not come to rest at, nothing is said about the data.
-    unconverged = state is not None and not run.attrs.get("converged", True)
-    sentences = [state] if state and unconverged else [*([state] if state else []), *explain(found)]
+    sentences = explain(found)
     values["identifiability/words"] = "\n".join(sentences)
     return sentences

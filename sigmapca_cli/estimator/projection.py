@@ -132,7 +132,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             first, weights = rows.source.copies.distinct()
             Y = Y[first]
         found = self._certificate(Y, level, weights)
-        return replace(found, cut=cut_by(rows.source, Y / rows.unit, weights))
+        cut = cut_by(rows.source, Y / rows.unit, weights)
+        return replace(found, cut=cut, converged=bool(self.converged_))
 
     def _certificate(self, Y: np.ndarray, level: float, weights: np.ndarray | None) -> Certificate:
         settings = settings_of(self)

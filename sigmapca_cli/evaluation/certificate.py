@@ -99,6 +99,8 @@ class Certificate:
         Pairs that are held where they are mixtures (`mixtures`); REPELLED in verdict.
     cut : ndarray of bool, of shape (k,), or None
         Components whose variance is that of directions left out.
+    converged : bool or None
+        Whether the axes are those of a solution, and not where training stopped; None where the run does not know.
     """
 
     curvature: Array
@@ -127,6 +129,7 @@ class Certificate:
     gaussian: NDArray[Any] | None = None
     mixed: NDArray[Any] | None = None
     cut: NDArray[Any] | None = None
+    converged: bool | None = True
 
     @property
     def white(self) -> bool:
@@ -135,7 +138,9 @@ class Certificate:
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """Return (k,): whether every pair of the component is identified."""
+        """Return (k,): whether every pair of the component is identified; none where the axes are no solution."""
+        if self.converged is False:
+            return np.zeros(len(self.sigma), dtype=bool)
         other = ~np.eye(len(self.sigma), dtype=bool)
         held = np.array([(self.verdict[i][other[i]] == IDENTIFIED).all() for i in range(len(self.sigma))])
         return held if self.cut is None else held & ~self.cut

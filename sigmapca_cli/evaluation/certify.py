@@ -67,7 +67,7 @@ def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL
         Y = Y / np.maximum(Y.std(0), np.finfo(float).tiny)
     with shared(None):  # every rank has all of these rows
         found = certificate_of(run, model, Y, level, order, pieces_of(source, numbers), weights)
-    found = replace(as_trained(found, run, source), cut=cut)
+    found = replace(as_trained(found, run, source), cut=cut, converged=has_converged(run))
     if known is not None:
         return replace(found, filled=int((~known).sum()))
     return replace(found, with_filled=source.incomplete is not None and bool(source.incomplete.any()))
@@ -287,18 +287,9 @@ def spread_by_chance(m: int, freedom: int, level: float) -> float:
     return float(np.quantile((values[:, -1] - values[:, 0]) / 2 * scale, 1 - level))
 
 
-def state_of(run: Any) -> str | None:
-    """Return a sentence about a run that has not, or may not have, converged; None for a run that has."""
+def has_converged(run: Any) -> bool | None:
+    """Return whether a run has converged; None for one of an older version, whose training did not measure it."""
     converged = run.attrs.get("converged", run.evaluation.get("converged"))
-    trained = way_stored(run.config) is Way.STEPS
     if converged is not None and converged != "" and not converged:
-        return (
-            "this run has not converged: its axes are those where training stopped, so the certificate says nothing "
-            "about the data; train longer and evaluate again"
-        )
-    if trained and "angle" not in run.evaluation:
-        return (
-            "this run, of an older version, stored no angle to a stationary point: train it again to know whether "
-            "it has converged"
-        )
-    return None
+        return False
+    return None if way_stored(run.config) is Way.STEPS and "angle" not in run.evaluation else True

@@ -21,12 +21,23 @@ QUIET = "have shapes that these rows do not tell from a Gaussian one"
 WIDE = 1.5
 """Ratio of the largest to the smallest σ of a group above which its variances are not called similar."""
 
+NOT_CONVERGED = (
+    "this run has not converged: its axes are those where training stopped, so the certificate says nothing about the "
+    "data; train longer and evaluate again"
+)
+NOT_KNOWN = (
+    "this run, of an older version, stored no angle to a stationary point: train it again to know whether it has "
+    "converged"
+)
+
 
 def explain(certificate: Certificate) -> list[str]:
     """Return sentences, with components numbered from 1: how many axes are identified, and why each group is not.
 
     Components form a group if a chain of unidentified pairs connects them.
     """
+    if certificate.converged is False:
+        return [NOT_CONVERGED]
     identified = certificate.identified
     k = len(identified)
     counted = f"{int(identified.sum())} of {k} components have identified axes"
@@ -49,6 +60,8 @@ def explain(certificate: Certificate) -> list[str]:
         lines[-1] += f"; {reportable(len(group))}"
     if certificate.cut is not None and certificate.cut.any():
         lines.append(_cut(certificate))
+    if certificate.converged is None:
+        lines.append(NOT_KNOWN)
     if certificate.with_filled:
         lines.append(
             "rows with filled missing values are judged too: these have a shape of their own, so axes that shapes tell "

@@ -81,7 +81,9 @@ def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
         return []
     codes = np.array(matrix)
     np.fill_diagonal(codes, StoredVerdict.IDENTIFIED)
-    good = (codes == StoredVerdict.IDENTIFIED).all(axis=1)
+    # Runs of before stored the pairs alone.
+    good = evaluation.get("identifiability/identified", (codes == StoredVerdict.IDENTIFIED).all(axis=1))
+    good = np.asarray(good, dtype=bool)
     dependent = False
     if WORDS in evaluation:
         dependent = len(evaluation.get("dependent_pairs", ())) > 0 or bool(

@@ -123,12 +123,11 @@ def check_layout(items: Mapping[str, Item]) -> None:
     for name, dimensions in fmt.EVALUATION.items():
         if f"evaluation/{name}" in items:
             _data_set(items, f"evaluation/{name}", dimensions, NUMBERS)
-    verdict, components = (
-        items.get("evaluation/identifiability/verdict"),
-        lengths.get("component", (0, ""))[0],
-    )
-    if verdict is not None and verdict.shape != (components, components):
-        raise ValueError(f"evaluation/identifiability/verdict is not of {components} components")
+    components = lengths.get("component", (0, ""))[0]
+    for name, shape in (("verdict", (components, components)), ("identified", (components,))):
+        found = items.get(f"evaluation/identifiability/{name}")
+        if found is not None and found.shape != shape:
+            raise ValueError(f"evaluation/identifiability/{name} is not of {components} components")
     # Metrics are columns of one table.
     columns = [_data_set(items, name, 1, NUMBERS) for name in items if name.startswith("metrics/")]
     if len({column.shape for column in columns}) > 1:

@@ -49,7 +49,8 @@ EVALUATION: dict[str, int | None] = {
         ("orthogonality_error", "reconstruction_error", "unit_norm_error", "sigma_error", "amari"), 0
     ),
     **dict.fromkeys(("correlation", "filter_change", "total_variance", "relative_gradient"), 0),
-    **dict.fromkeys(("pca_sigma", "trained_sigma", "truth_similarity", "identifiability/expected_cosine"), 1),
+    **dict.fromkeys(("pca_sigma", "trained_sigma", "truth_similarity"), 1),
+    **dict.fromkeys(("identifiability/expected_cosine", "identifiability/identified"), 1),
     **dict.fromkeys(("kurtosis", "negentropy"), 1),
     "identifiability/verdict": 2,
     "a": None,

@@ -81,7 +81,7 @@ def test_a_run_is_certified_by_its_own_lam():
     source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
     source.complete, source.by_subject = (lambda index: None), False
     config = {"solver": {"name": "moments", "lam": "auto"}, "model": {"objective": "main"}}
-    run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={"lam": 0.2})
+    run = SimpleNamespace(rotation=None, filters=np.eye(7), config=config, evaluation={"lam": 0.2}, attrs={})
     np.testing.assert_allclose(
         certify_run(run, source).curvature, certify_fourth(Y, 0.2).curvature, rtol=1e-6
     )

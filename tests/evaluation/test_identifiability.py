@@ -246,6 +246,7 @@ def test_the_certificate_of_a_run_uses_its_filters_and_settings():
         filters=np.eye(3),
         rotation=None,
         evaluation={},
+        attrs={"converged": True},
         config={"a": 4.0, "nonlinearity": {"name": "scaled_tanh"}, "model": {"objective": "main"}},
     )
     found = certify_run(run, source)
