@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from sigmapca_cli.api.run import Run
 from sigmapca_cli.storage.find import find_runs
-from sigmapca_cli.storage.rows import COLUMNS, as_row, condition
+from sigmapca_cli.storage.rows import COLUMNS, as_rows, condition
 from sigmapca_cli.system.errors import InputError
 
 SHOWN = COLUMNS[: COLUMNS.index("seconds")]
@@ -96,7 +96,7 @@ def runs(folder: str | os.PathLike[str] | None = None, where: str | None = None)
     """
     if folder is not None and not Path(folder).is_dir():
         raise InputError(f"{os.fspath(folder)}: no such folder")
-    rows = [as_row(row) for row in find_runs(folder)]
+    rows = as_rows(find_runs(folder))
     if where:
         holds = condition(where, list(dict.fromkeys(name for row in rows for name in row)))
         rows = [row for row in rows if holds(row)]

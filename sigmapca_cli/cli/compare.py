@@ -15,7 +15,7 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, 
     """Tables; with two runs also component by component and the rotation between them."""
     import dataclasses
 
-    from sigmapca_cli.cli.opening import open_runs, short_run_name
+    from sigmapca_cli.cli.opening import open_runs
     from sigmapca_cli.cli.outputs import claim, drawings
     from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.evaluation.compare import compare as compared
@@ -23,7 +23,7 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, 
     opened = open_runs(runs)
     if output:
         claim(drawings(Path(output), ("agreement", "matched", "rotation")), force=force)
-    found = dataclasses.replace(compared(opened), names=[short_run_name(run) for run in opened])
+    found = dataclasses.replace(compared(opened), names=[run.short_name for run in opened])
     pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
     if as_json:
         print_json({**found.plain(), **({"pair": pair} if pair else {})})
@@ -192,7 +192,6 @@ def folder_of(words: str, output: str, several: bool) -> Path:
 
 def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
     """What the runs of one setting have in common, as plain data."""
-    from sigmapca_cli.cli.opening import short_run_name
     from sigmapca_cli.evaluation.replicates import tested_by, weaknesses
     from sigmapca_cli.evaluation.stability import stability as clustered
 
@@ -207,7 +206,7 @@ def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
             "size": int(found.size[c]),
             "reproducible": bool(found.reproducible[c]) and not no_evidence,
             "undecided": bool(found.undecided[c]) and not no_evidence,
-            "run": short_run_name(runs[int(found.source[c][0])]),
+            "run": runs[int(found.source[c][0])].short_name,
             "component": int(found.source[c][1]) + 1,
             "sigma": float(runs[int(found.source[c][0])].spreads[int(found.source[c][1])]),
         }

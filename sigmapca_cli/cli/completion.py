@@ -114,14 +114,12 @@ def values(command: str, parameter: str | None, word: str) -> Candidates:
 
 def runs(word: str) -> Candidates:
     """`last`, then folder names, newest first; hashes where no name begins like the word."""
-    from sigmapca_cli.storage.folders import FOLDER_NAME, age_key, run_folders
+    from sigmapca_cli.storage.folders import FOLDER_NAME, age_key, run_folders, short_name
 
     folders = sorted(run_folders(), key=age_key, reverse=True)
     if not folders:
         return []
-    named = [
-        (f.name if FOLDER_NAME.match(f.name) else f"{f.parent.name}/{f.name}", f.parent.name) for f in folders
-    ]
+    named = [(short_name(folder), folder.parent.name) for folder in folders]
     found = [("last", "the newest run"), *named]
     if any(name.startswith(word) for name, _ in found):
         return found

@@ -87,9 +87,9 @@ def numbers(rows: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str, Any, st
 
 def label(name: str) -> str:
     """What a run is called in tables: the name as typed where it is short, else the run's own."""
-    from sigmapca_cli.cli.opening import open_run, short_run_name
+    from sigmapca_cli.cli.opening import open_run
 
-    return name if len(name) <= 20 else short_run_name(open_run(name))
+    return name if len(name) <= 20 else open_run(name).short_name
 
 
 def is_number(rows: dict[str, dict[str, Any]], name: str) -> bool:

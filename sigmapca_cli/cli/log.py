@@ -51,7 +51,6 @@ def copy(run: Any, tracker: str, place: str) -> None:
 
 def described(run: Any, place: str) -> Any:
     """Return what a tracker is told about a stored run."""
-    from sigmapca_cli.cli.opening import short_run_name
     from sigmapca_cli.storage.folders import FOLDER_NAME
     from sigmapca_cli.tracking.hub import key_of
     from sigmapca_cli.tracking.protocols import Tracked, flat
@@ -59,7 +58,7 @@ def described(run: Any, place: str) -> Any:
     folder: Path = run.folder.resolve()
     attrs = run.attrs
     return Tracked(
-        name=short_run_name(run),
+        name=run.short_name,
         folder=folder,
         key=key_of(
             attrs.get("config_hash", ""), attrs.get("data_hash", ""), attrs.get("created", ""), folder

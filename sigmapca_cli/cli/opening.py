@@ -32,7 +32,7 @@ def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     folders = [run.folder.resolve() for run in runs]
     for run in runs:
         if folders.count(run.folder.resolve()) > 1:
-            raise InputError(f"{short_run_name(run)}: given twice; a run always agrees with itself")
+            raise InputError(f"{run.short_name}: given twice; a run always agrees with itself")
     if len(runs) < least:
         raise InputError(
             f"{len(runs)} finished run{'s' * (len(runs) != 1)} given, {least} or more are needed"
@@ -59,9 +59,3 @@ def finished_in(folder: Path) -> list[Any]:
         except InputError as problem:
             logging.getLogger("sigmapca").warning("left out: %s", problem)
     return runs
-
-
-def short_run_name(run: Any) -> str:
-    """A name that fits a table and still says which run it is: a job of a sweep is SWEEP/NUMBER."""
-    name: str = run.name
-    return name if len(name) > 8 else f"{run.folder.resolve().parent.name}/{name}"

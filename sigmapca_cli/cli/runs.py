@@ -15,8 +15,8 @@ from sigmapca_cli.system.text import printable
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
 
 
-def cell(value: Any) -> str:
-    """A value as a table shows it."""
+def cell(value: Any, name: str) -> str:
+    """A value of a column as a table shows it."""
     if value is None or value == "":
         return "–"
     if isinstance(value, list):
@@ -24,12 +24,14 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
     text = printable(str(value))
+    if name == "created":
+        return text[5:16]  # month, day, hour and minute
     return text.removesuffix(".0") if text.replace(".", "", 1).isdigit() else text
 
 
 def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int | None) -> list[str]:
     """Header and rows as text; with a width, as many columns as fit it."""
-    cells = [[cell(row.get(name)) for name in columns] for row in rows]
+    cells = [[cell(row.get(name), name) for name in columns] for row in rows]
     shown = len(columns)
     if width:
         widths = [max(map(len, (name, *(line[i] for line in cells)))) + 2 for i, name in enumerate(columns)]
@@ -58,12 +60,12 @@ def select(
     """The rows asked for in their order, and the columns to show."""
     from sigmapca_cli.settings.checks import nearest
     from sigmapca_cli.storage.find import find_runs
-    from sigmapca_cli.storage.rows import as_row, condition
+    from sigmapca_cli.storage.rows import as_rows, condition
     from sigmapca_cli.system.errors import InputError
 
     if folder and not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder")
-    rows = [as_row(row) for row in find_runs(folder)]
+    rows = as_rows(find_runs(folder))
     names = list(
         dict.fromkeys([*COLUMNS, "folder", "error", "tags", "note", *(name for row in rows for name in row)])
     )
@@ -108,7 +110,7 @@ def runs(
     tag: list[str] = typer.Option(
         None, "--tag", metavar="TAG", help="Only runs with this tag (and this, …)."
     ),
-    columns: str = typer.Option(None, "--columns", metavar="A,B", help="These columns, any metric or knob."),
+    columns: str = typer.Option(None, "--columns", metavar="A,B", help="These columns; any metric too."),
     as_json: bool = typer.Option(False, "--json", help="One JSON array."),
     as_csv: bool = typer.Option(False, "--csv", help="Comma-separated."),
     watch: bool = typer.Option(False, "--watch", help="Again every two seconds, until Ctrl-C."),

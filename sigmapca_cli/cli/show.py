@@ -55,7 +55,7 @@ def show(
         console.print("  ".join(scalars), highlight=False)
     names = found.names and [printable(name) for name in found.names]
     W, sigma = found.directions, found.spreads
-    if W is not None and sigma is not None and filters:
+    if W is not None and sigma is not None and (filters or every):
         console.print()
         if every:
             print(weights(W, sigma, names))

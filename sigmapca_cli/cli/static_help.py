@@ -37,11 +37,15 @@ def group_lines() -> list[str]:
 
 
 def knob_lines() -> list[str]:
-    """The top-level knobs with their defaults; a model or a recipe may set others."""
+    """The top-level knobs with their defaults, those of the default recipe; a model or a recipe may set others."""
+    import yaml
+
+    from sigmapca_cli.settings.conf_files import conf_folder
     from sigmapca_cli.settings.schema import Config
 
-    fields = {field.name: field for field in dataclasses.fields(Config)}
-    cells = [f"{name}={'null' if fields[name].default is None else fields[name].default}" for name in KNOBS]
+    recipe = yaml.safe_load((conf_folder() / "recipe" / "default.yaml").read_text("utf-8"))
+    defaults = {**{field.name: field.default for field in dataclasses.fields(Config)}, **recipe}
+    cells = [f"{name}={'null' if defaults[name] is None else defaults[name]}" for name in KNOBS]
     return textwrap.wrap(
         "  ".join(cells), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
     )

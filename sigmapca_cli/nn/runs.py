@@ -27,8 +27,8 @@ def arrays_and_settings(run: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, d
     nonlinearity = found.config.get("nonlinearity", {})
     a = nonlinearity.get("a", found.config.get("a", 4.0))
     settings: dict[str, Any] = {"a": float(a) if isinstance(a, int | float) and np.isfinite(a) else "auto"}
-    if nonlinearity.get("name") in ("tanh", "scaled_tanh", "hard_tanh", "asymmetric", "sign", "identity"):
-        settings["nonlinearity"] = nonlinearity["name"]
+    # A trained a is an ordinary one now; the layer refuses a name that it does not know.
+    settings["nonlinearity"] = str(nonlinearity.get("name", "scaled_tanh")).removeprefix("trainable_")
     if str(nonlinearity.get("derivative", "true")).lower() == "one":
         settings["derivative"] = "one"
     return found.filters, found.mean, found.sigma, settings

@@ -14,7 +14,7 @@ from typing import Any
 from sigmapca_cli.figures.titles import knob, run_title
 from sigmapca_cli.report import charts, paths, settings
 from sigmapca_cli.report.gallery import METRICS, gallery
-from sigmapca_cli.report.gather import Report, last_loss, open_all, ordered, plain, scalar, short
+from sigmapca_cli.report.gather import Report, last_loss, open_all, ordered, plain, scalar
 from sigmapca_cli.report.page import Cell, Code, Details, Section, Table, Text, Verdict, Verdicts, write_page
 from sigmapca_cli.report.trust import certificate, verdicts
 
@@ -123,7 +123,7 @@ def _table(report: Report) -> Table:
             Cell(str(i + 1), i + 1, f"#run-{i + 1}" if i in report.drawn else "")
             for i in range(len(report.runs))
         ],
-        "name": [Cell(short(run)) for run in report.runs],
+        "name": [Cell(run.short_name) for run in report.runs],
         **{plain(name): list(row) for name, row in report.swept.items()},
         "status": [run.status for run in report.runs],
         "loss": [last_loss(run) for run in report.runs],
@@ -210,7 +210,7 @@ def _configuration(report: Report) -> list[Any]:
             sortable=False,
         )
         single = len(report.runs) == 1
-        summary = short(run) if single else f"{i + 1}: {report.named(i)}"
+        summary = run.short_name if single else f"{i + 1}: {report.named(i)}"
         blocks.append(Details(summary, [table, Code(run.config_yaml)], f"run-{i + 1}", opened=single))
     return blocks
 

@@ -63,7 +63,7 @@ class Report:
         """Return a name of run i: its settings if they are short, else the name of its folder."""
         values = [f"{plain(n)}={row[i]}" for n, row in self.swept.items()]
         words = ", ".join(values)
-        return words if values and len(words) <= 60 else short(self.runs[i])
+        return words if values and len(words) <= 60 else self.runs[i].short_name
 
 
 def open_all(names: Sequence[str]) -> tuple[list[StoredRun], list[str]]:
@@ -125,11 +125,6 @@ def in_order(runs: list[StoredRun]) -> list[StoredRun]:
     if len({run.place.parent for run in runs}) == 1 and all(run.name.isdigit() for run in runs):
         return sorted(runs, key=lambda run: int(run.name))
     return runs
-
-
-def short(run: StoredRun) -> str:
-    """Return a short, clear name of a run: its folder, or SWEEP/NUMBER for a job of a sweep."""
-    return run.name if len(run.name) > 8 else f"{run.place.parent.name}/{run.name}"
 
 
 def last_loss(run: StoredRun) -> float:

@@ -51,8 +51,13 @@ class Panel:
 
     @property
     def seeded(self) -> bool:
-        """Whether it is run from several seeds. An eigendecomposition draws nothing."""
-        return EIGENVECTORS not in self.overrides and not self.once
+        """Whether it is run from several seeds. An eigendecomposition and a solver draw nothing."""
+        return EIGENVECTORS not in self.overrides and not self.solved and not self.once
+
+    @property
+    def solved(self) -> bool:
+        """Whether it names its own solver, which `--solver` leaves in its place."""
+        return any(o.startswith("solver=") for o in self.overrides)
 
     def seed(self, repetition: int) -> str:
         """Return the override that sets the seed of a repetition; halves count on in twos, so that no two share one."""

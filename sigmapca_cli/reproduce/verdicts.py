@@ -96,7 +96,7 @@ def numbers(experiment: Experiment, results: Results) -> str:
     for panel, repetition in experiment.runs(results.setting):
         name = name_of(panel.key, repetition)
         where = experiment.command(panel, results.setting, repetition)
-        where += f" solver={results.setting.solver}" if name in solved else ""
+        where += f" solver={results.setting.solver}" if name in solved and not panel.solved else ""
         if name not in results.runs:
             table.writerow([name, *[""] * (len(names) - 1), "", where, results.problems.get(name)])
             continue

@@ -41,7 +41,7 @@ def tasks(experiment: Experiment, setting: Setting) -> list[Task]:
             experiment.name,
             name_of(panel.key, repetition),
             tuple(experiment.overrides(panel, setting, repetition)),
-            setting.solver,
+            "stochastic" if panel.solved else setting.solver,
         )
         for panel, repetition in experiment.runs(setting)
     ]

@@ -137,6 +137,7 @@ def how_far(cfg: Config, facts: dict[str, Any]) -> str:
 
 def pairs_named(pairs: np.ndarray) -> str:
     """Return the pairs of components by number, counted from 1; of many pairs the first three."""
+    pairs = np.array(list(dict.fromkeys(map(tuple, pairs.tolist()))))  # a component may leave in several ways
     names = [f"{i + 1} and {j + 1}" for i, j in pairs[:3]]
     alone = [f"component {j + 1} (out of the span of the others)" for i, j in pairs[:3] if i < 0]
     both = [f"components {name}" for name, (i, _) in zip(names, pairs[:3], strict=True) if i >= 0]

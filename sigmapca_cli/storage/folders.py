@@ -13,6 +13,15 @@ FOLDER_NAME = re.compile(r"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_([0-9a-f]+)(?:_(\d+)
 DEEPEST = 8  # folders below the root: a sweep nests two or three
 
 
+def short_name(folder: Path) -> str:
+    """Return a short name that says which run it is: its folder's, or PARENT/FOLDER where the folder has no date.
+
+    So a job of a sweep is SWEEP/NUMBER.
+    """
+    place = folder.absolute()
+    return place.name if FOLDER_NAME.match(place.name) else f"{place.parent.name}/{place.name}"
+
+
 def outputs_root(root: str | os.PathLike[str] | None = None) -> Path:
     """The folder that holds all runs: the argument, else $SIGMAPCA_OUTPUTS, else ./outputs."""
     return Path(root or os.environ.get(fmt.OUTPUTS_VARIABLE) or "outputs").expanduser().absolute()

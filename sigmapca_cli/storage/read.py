@@ -11,6 +11,7 @@ from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.contents import Contents, check_format
 from sigmapca_cli.storage.files import read_whole
+from sigmapca_cli.storage.folders import short_name
 from sigmapca_cli.storage.grid import Grid
 from sigmapca_cli.storage.lock import is_owned
 from sigmapca_cli.storage.metrics import MetricTable, latest, read_metrics_jsonl
@@ -92,6 +93,11 @@ class StoredRun:
     def name(self) -> str:
         """Return the name of the folder."""
         return self.place.name
+
+    @property
+    def short_name(self) -> str:
+        """Return its name, or PARENT/NAME where the folder's name has no date, such as SWEEP/NUMBER."""
+        return short_name(self.place)
 
     @cached_property
     def attrs(self) -> dict[str, Any]:

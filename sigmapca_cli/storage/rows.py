@@ -5,11 +5,13 @@ A condition such as `a>2 and model==nlpca or status!=finished` is read without e
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sigmapca_cli.settings.checks import nearest
-from sigmapca_cli.storage.folders import FOLDER_NAME
+from sigmapca_cli.storage.folders import FOLDER_NAME, short_name
 from sigmapca_cli.system.errors import InputError
 
 COLUMNS = (
@@ -18,12 +20,24 @@ COLUMNS = (
 """Those that a list of runs shows; the last are left out first where the terminal is too narrow for all."""
 
 
+def as_rows(runs: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the summaries of runs as flat rows.
+
+    "run" is what `show` and the others find each by: its hash, SWEEP/NUMBER, or its folder where others have its hash.
+    """
+    rows = [as_row(run) for run in runs]
+    hashes = Counter(row["run"] for row in rows)
+    for row in rows:
+        if hashes[row["run"]] > 1:
+            row["run"] = short_name(Path(row["folder"]))
+    return rows
+
+
 def as_row(row: Any) -> dict[str, Any]:
     """Return a run's summary as one flat row."""
     match = FOLDER_NAME.match(row.name)
     return {
-        # What `show` and the others find the run by: its hash, or sweep/number.
-        "run": match[2] if match else f"{row.folder.parent.name}/{row.name}",
+        "run": match[2] if match else short_name(row.folder),
         "status": row.status,
         "model": row.model,
         "a": a if (a := number(row.attrs.get("a"))) is not None else row.attrs.get("a"),
@@ -36,7 +50,7 @@ def as_row(row: Any) -> dict[str, Any]:
         "step": row.step,
         "seconds": row.attrs.get("wall_seconds"),
         **{name: value for name, value in row.evaluation.items() if name not in ("mcc", "converged")},
-        "created": str(row.attrs.get("created", ""))[5:16].replace("T", " "),
+        "created": str(row.attrs.get("created", ""))[:19].replace("T", " "),
         "folder": str(row.folder),
         "error": row.error,
     }

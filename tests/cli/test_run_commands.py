@@ -43,6 +43,17 @@ def test_runs_filters_sorts_and_prints_for_programs(world):
     assert "exclude" in world("runs", "--json", "--csv", status=2).stderr
 
 
+def test_every_listed_run_is_found_by_what_the_list_calls_it(sigmapca):
+    for way in ((), (), ("--run-dir", "outputs/a-folder-of-its-own")):
+        assert sigmapca("train", "data=planted", "data.n=300", "k=2", "model=pca_svd", *way).returncode == 0
+    rows = json.loads(sigmapca("runs", "--json").stdout)
+    assert len({row["run"] for row in rows}) == 3
+    assert all(str(row["created"]).startswith("20") for row in rows)  # with its year
+    for row in rows:
+        shown = sigmapca("show", row["run"]).stdout.splitlines()[0]
+        assert shown.endswith(row["folder"].partition("/outputs/")[2])
+
+
 def test_runs_without_a_value_come_last_in_both_directions():
     rows = [{"mcc": 0.5}, {"mcc": None}, {"mcc": 0.9}, {}, {"mcc": "auto"}, {"mcc": float("nan")}]
     rising = [row.get("mcc") for row in in_order(rows, "mcc", falling=False)]

@@ -37,7 +37,8 @@ def run(W, a=4.0, seed=0, half="all", loss=1.0, mcc=0.9):
     return SimpleNamespace(
         config=config, attrs=attrs, overrides=[], filters=W, directions=W, rotation=None, evaluation={"mcc": mcc},
         metrics={"step": np.arange(3), "loss": np.array([3.0, 2.0, loss])}, folder=None, status="finished",
-        name="of a test", spreads=None, sigma=None, patch_shape=None, names=None, grid=None, config_yaml="",
+        name="of a test", short_name="of a test", spreads=None, sigma=None, patch_shape=None, names=None, grid=None,
+        config_yaml="",
     )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Every experiment of the paper is there, composes, and can be run alone by the command its file names."""
 
+from dataclasses import replace
+
 import pytest
 from mechanisms import every
 
@@ -7,7 +9,7 @@ from sigmapca_cli.data.config import KINDS
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
 from sigmapca_cli.reproduce.experiment import RELATIONS
-from sigmapca_cli.reproduce.plan import Setting
+from sigmapca_cli.reproduce.plan import Panel, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, ORDER
 from sigmapca_cli.reproduce.work import Task, job, tasks
 from sigmapca_cli.settings.conf_files import conf_folder
@@ -33,7 +35,15 @@ def test_each_experiment_has_a_file_that_names_its_figure_and_its_commands():
 @pytest.mark.parametrize("name", RUN)
 def test_main_run_composes(name):
     cfg = job(Task(name, "main", (f"experiment={name}",))).cfg
-    assert cfg.epochs >= 3 and cfg.data.name in KINDS
+    assert (cfg.steps or cfg.epochs is None or cfg.epochs >= 3) and cfg.data.name in KINDS
+
+
+def test_a_panel_with_a_solver_of_its_own_keeps_it_and_is_made_once():
+    panel = Panel("own", "Its own solver", ("solver=independence", "data=planted", "k=3"))
+    figure = replace(EXPERIMENTS["points-uniform"], panels=(panel,))
+    (made,) = tasks(figure, Setting(solver="moments"))
+    assert job(made).cfg.solver.name == "independence"
+    assert len(tasks(figure, Setting(seeds=3))) == 1
 
 
 PANELS = ("trainable-sigma", "zca-whitened", "latent-reconstruction", "nonlinear-summary")
