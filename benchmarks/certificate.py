@@ -25,8 +25,8 @@ from source_kinds import ALL, KINDS, planted, projected, series
 from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.independence import certify_independence
 from sigmapca_cli.sklearn import SigmaPCA
-from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.errors import errors
+from sigmapca_cli.solvers.independence.fit import answered
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import solve
 from sigmapca_cli.solvers.newton.solve import solve as newton
@@ -45,7 +45,7 @@ def null(tables: int) -> dict[str, float]:
             wrong = 0
             for seed in range(tables):
                 Y = np.random.default_rng((seed, n, k)).normal(size=(n, k))
-                result = solve_at_chosen_tau(Y, threads=1).result
+                result = answered(Y, threads=1).result
                 told = errors(Rows.of(Y), result.R, result.tau).identified
                 wrong += bool(told[np.triu_indices(k, 1)].any())
             found[f"n={n} k={k}"] = wrong / tables
@@ -109,7 +109,7 @@ def wrong(tables: int) -> dict[str, dict[str, list[int]]]:
         for seed in range(tables):
             X, E = planted(kind, 2000, seed)
             Y, P = projected(X, 5)
-            result = solve_at_chosen_tau(Y, threads=1).result
+            result = answered(Y, threads=1).result
             answers = {"independence": (result.R, certify_independence(Y @ result.R, result.tau).identified)}
             other = newton(Y, threads=1)
             answers["newton a=auto"] = (other.R, certify(Y @ other.R, a=other.a).identified)

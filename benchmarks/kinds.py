@@ -27,7 +27,7 @@ from source_kinds import ALL, SIGMA, planted, projected
 
 from sigmapca_cli import train
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
-from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
+from sigmapca_cli.solvers.independence.fit import answered
 from sigmapca_cli.solvers.independence.solve import solve
 from sigmapca_cli.solvers.main_loss.automatic import start_and_a
 from sigmapca_cli.solvers.newton.solve import solve as newton
@@ -83,7 +83,7 @@ METHODS: dict[str, Callable[[Array], Array]] = {
     "steps a=auto": by_steps,
     "τ = 1": in_span(lambda Y: solve(Y, threads=1).R),
     "τ = .1": in_span(lambda Y: solve(Y, 0.1, threads=1).R),
-    "auto": in_span(lambda Y: solve_at_chosen_tau(Y, threads=1).result.R),
+    "auto": in_span(lambda Y: answered(Y, threads=1).result.R),
 }
 
 

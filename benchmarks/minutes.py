@@ -13,9 +13,8 @@ import resource
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from sigmapca_cli.reproduce.minutes import PLACE, read
+from sigmapca_cli.reproduce.command import MINUTES
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 
 
@@ -37,9 +36,9 @@ def main() -> None:
     kind, words = ("full", []) if given.full else ("quick", ["--quick"])
     for name in given.names or EXPERIMENTS:
         minutes = cpu_minutes(name, words)
-        found = read()
+        found = json.loads(MINUTES.read_text("utf-8"))
         found.setdefault(name, {})[kind] = float(f"{minutes:.2g}")
-        Path(PLACE).write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        MINUTES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(f"{name} {kind}: {minutes:.2g} min", flush=True)
 
 

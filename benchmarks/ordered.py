@@ -184,7 +184,7 @@ def nearest_to_identity(R):
 
 def halves():
     """Print the agreement of halves of series of one spectrum, which have no axes: even and odd rows, and stretches."""
-    from sigmapca_cli.evaluation.chance import matched_cosine
+    from sigmapca_cli.evaluation.agreement import matched_cosine
     from sigmapca_cli.linalg.rotations import matches
 
     lines = ["| n | even and odd | two stretches | chance |", "|---|---|---|---|"]

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from sigmapca_cli.methods import make_method
-from sigmapca_cli.reproduce.work import composed
+from sigmapca_cli.reproduce.engine import composed
 from sigmapca_cli.training import optimizers
-from sigmapca_cli.training.schedule import rate_factor
+from sigmapca_cli.training.length import rate_factor
 
 P, K, ROWS, BATCH, STEPS, RATE, SEEDS = 8, 4, 10_000, 128, 4000, 0.01, 10
 ALIGNED = 0.99

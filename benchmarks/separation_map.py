@@ -18,7 +18,7 @@ import torch
 from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, SigmaConfig
 from sigmapca_cli.settings.schema import Config
-from sigmapca_cli.training import optimizers, schedule
+from sigmapca_cli.training import length, optimizers
 
 A = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0)
 N, BATCH, LR = 20_000, 128, 0.05
@@ -58,7 +58,7 @@ def separated(kind: str, a: float, derivative: str, steps: int, seed: int, angle
         rows = x[torch.randint(N, (BATCH,), generator=generator)]
         gradients = one.gradient(state, rows)[1]
         gradients["W"] = optimizers.tangent(gradients["W"], state["W"])
-        sgd.step(parameters, gradients, slots, step + 1, LR * schedule.cosine(step, steps))
+        sgd.step(parameters, gradients, slots, step + 1, LR * length.rate_factor("cosine", step, steps))
         one.constrain(state)
     cosines = state["W"].abs().numpy()
     return float(max(np.diag(cosines).mean(), np.diag(cosines[::-1]).mean()))

@@ -22,11 +22,11 @@ from stored import keep
 from sigmapca_cli import data
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.solvers.fourth_moments import ascent, contrast
+from sigmapca_cli.solvers.fourth_moments.fourth import Streamed
 from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, maximise
-from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import merit, steps
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.solve import solve
 from sigmapca_cli.solvers.newton.stage import Rows

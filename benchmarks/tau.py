@@ -17,7 +17,7 @@ import stored
 from sklearn import datasets
 
 from sigmapca_cli.linalg.rotations import matches
-from sigmapca_cli.solvers.independence.choose import solve_at_chosen_tau
+from sigmapca_cli.solvers.independence.fit import answered
 from sigmapca_cli.solvers.independence.solve import solve
 
 Array = np.ndarray
@@ -26,7 +26,7 @@ METHODS: dict[str, Callable[[Array], Array]] = {
     "PCA": lambda Y: np.eye(Y.shape[1]),
     "τ = .1": lambda Y: solve(Y, 0.1, threads=1).R,
     "τ = 1": lambda Y: solve(Y, 1.0, threads=1).R,
-    "auto": lambda Y: solve_at_chosen_tau(Y, threads=1).result.R,
+    "auto": lambda Y: answered(Y, threads=1).result.R,
 }
 
 

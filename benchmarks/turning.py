@@ -21,7 +21,7 @@ from sigmapca_cli import data
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import merit, steps
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.stage import Rows
 from sigmapca_cli.solvers.rows.parallel import threads

@@ -1,4 +1,4 @@
-"""What notebooks show: a figure, and a run as a small page."""
+"""What notebooks show: a figure, a run as a small page, and a certificate as sentences."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sigmapca_cli.evaluation.certificate import Certificate
 from sigmapca_cli.storage.find import shortened
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Picture:
 
 def png(figure: Figure, dpi: int = 110) -> bytes:
     """Return a figure as PNG."""
-    from sigmapca_cli.figures.fonts import drawn_in_all_scripts
+    from sigmapca_cli.figures.save import drawn_in_all_scripts
 
     buffer = io.BytesIO()
     with drawn_in_all_scripts(figure):
@@ -116,3 +117,22 @@ def sigmas(values: Any) -> str:
     """Return standard deviations as text, the first of many."""
     few = ", ".join(f"{value:.4g}" for value in np.asarray(values)[:MOST_SIGMAS])
     return few + (f", … ({len(values)} in all)" if len(values) > MOST_SIGMAS else "")
+
+
+class CertificateOfRun(Certificate):
+    """A certificate that prints as sentences."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return which axes are identified, and why the others are not, in sentences."""
+        from sigmapca_cli.evaluation.words import explain
+
+        return explain(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.sentences) + "</ul>"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sigmapca_cli.api.certificate import CertificateOfRun
+from sigmapca_cli.api.pictures import CertificateOfRun
 from sigmapca_cli.evaluation.certificate import LEVEL
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.storage.find import resolve, shortened

@@ -79,11 +79,11 @@ def train(
     given = {"k": k, "a": a, "model": model, "solver": solver, "seed": seed, "outputs": outputs}
     rows, copy = None, None
     if is_labelled(data):
-        from sigmapca_cli.api.labelled import kept
+        from sigmapca_cli.api.copies import kept
 
         data = kept(data, settings.get("data__dataset"), None if outputs is None else os.fspath(outputs))
     elif in_memory(data):
-        from sigmapca_cli.api.arrays import keep, place_of
+        from sigmapca_cli.api.copies import keep, place_of
         from sigmapca_cli.data.matrix.held import as_rows
 
         rows = as_rows(data)

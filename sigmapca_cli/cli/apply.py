@@ -86,7 +86,7 @@ def labelled(source: Any) -> dict[str, Any]:
 
 def index_of(run: Any, input: str, output: str, source: Any) -> dict[str, Any]:
     """What rows are called, for a table with names: the index of the file, and columns that training left out."""
-    from sigmapca_cli.solution.row_names import row_names
+    from sigmapca_cli.solution.new_rows import row_names
 
     if Path(output).suffix not in (".csv", ".parquet"):
         return {}

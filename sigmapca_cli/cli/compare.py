@@ -192,7 +192,7 @@ def folder_of(words: str, output: str, several: bool) -> Path:
 
 def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
     """What the runs of one setting have in common, as plain data."""
-    from sigmapca_cli.evaluation.replicates import tested_by, weaknesses
+    from sigmapca_cli.evaluation.compare import tested_by, weaknesses
     from sigmapca_cli.evaluation.stability import stability as clustered
 
     found = clustered([run.directions for run in runs])
@@ -232,7 +232,7 @@ def print_setting(setting: dict[str, Any]) -> None:
     import textwrap
 
     from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.evaluation.replicates import in_words
+    from sigmapca_cli.evaluation.compare import in_words
 
     rows, count = setting["clusters"], len(setting["runs"])
     if setting["setting"]:

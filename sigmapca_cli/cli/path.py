@@ -73,7 +73,7 @@ def path(
     else:
         print(facts["sentence"])
     if output:
-        from sigmapca_cli.figures.path import plot_path
+        from sigmapca_cli.figures.curves import plot_path
 
         files = kept(facts, plot_path(along, knots, pca, limit, f"{name}, k = {k}"), output)
         if not as_json:

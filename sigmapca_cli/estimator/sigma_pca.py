@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.estimator.fitting import Rows, fit_rows, fit_stream
-from sigmapca_cli.estimator.gaussian import GaussianModel
 from sigmapca_cli.estimator.projection import SPARSE, Projection, validated
 from sigmapca_cli.estimator.settings import settings_of
 from sigmapca_cli.estimator.solvers import seed_of
@@ -19,7 +18,7 @@ from sigmapca_cli.estimator.weighted import checked_weights
 from sigmapca_cli.system.errors import InputError
 
 
-class SigmaPCA(Projection, GaussianModel, BaseEstimator):
+class SigmaPCA(Projection, BaseEstimator):
     """Find orthonormal components by variance and independence: σ-PCA.
 
     Parameters

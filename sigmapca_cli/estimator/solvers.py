@@ -176,7 +176,6 @@ def sgd(settings: Settings, rows: Any, P: np.ndarray, start: np.ndarray | None) 
         solver=SolverConfig(a_from="independence"),
     )
     source = rows.source if rows.weights is None else rows.source.drawn()
-    source.in_memory = False  # somebody else's process is not to be forked
     method = plan.method_of(cfg)
     trainer = stochastic.make_trainer(cfg, method, source, "cpu")
     if start is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.metrics import Array
-from sigmapca_cli.solvers.unsure import unsure
+from sigmapca_cli.solvers.rows.stretches import unsure
 
 IDENTIFIED, ARBITRARY, REPELLED = "identified", "arbitrary", "repelled"
 
@@ -26,13 +26,6 @@ class StoredVerdict(IntEnum):
 def to_stored(verdict: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers of a matrix of verdicts."""
     return np.select([verdict == each.name.lower() for each in StoredVerdict], [*StoredVerdict])
-
-
-def from_stored(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return the verdicts of a matrix of numbers."""
-    return np.select(
-        [numbers == each for each in StoredVerdict], [each.name.lower() for each in StoredVerdict], ""
-    )
 
 
 LEVEL = 0.05
@@ -63,8 +56,6 @@ class Certificate:
         Standard error of the angle between the two axes, in radians; inf where nothing fixes it.
     verdict : ndarray of str, of shape (k, k)
         IDENTIFIED, ARBITRARY or REPELLED.
-    weakest : ndarray of int, of shape (k,)
-        The partner with the smallest score.
     kurtosis : ndarray of shape (k,)
         Excess kurtosis.
     sigma : ndarray of shape (k,)
@@ -111,7 +102,6 @@ class Certificate:
     variance_score: Array
     angle: Array
     verdict: NDArray[Any]
-    weakest: NDArray[np.intp]
     kurtosis: Array
     sigma: Array
     n: int
@@ -130,6 +120,17 @@ class Certificate:
     mixed: NDArray[Any] | None = None
     cut: NDArray[Any] | None = None
     converged: bool | None = True
+
+    def __post_init__(self) -> None:
+        for name in ("curvature", "error", "score", "shape", "shape_error", "variance_score", "angle"):
+            matrix = np.array(getattr(self, name), dtype=np.float64)
+            np.fill_diagonal(matrix, np.nan)
+            object.__setattr__(self, name, matrix)
+
+    @property
+    def weakest(self) -> NDArray[np.intp]:
+        """Return (k,): the partner with the smallest score."""
+        return np.argmin(np.where(np.eye(len(self.sigma), dtype=bool), np.inf, self.score), axis=1)
 
     @property
     def white(self) -> bool:
@@ -160,10 +161,3 @@ def surely_held(verdict: NDArray[Any], angle: Array) -> tuple[NDArray[Any], Arra
     """Return verdicts and angles (k, k) of which no identified axis is `unsure`."""
     loose = unsure(verdict == IDENTIFIED, angle)
     return np.where(loose, ARBITRARY, verdict), np.where(loose, np.inf, angle)
-
-
-def without_diagonal(matrix: Array) -> Array:
-    """Return a copy of the matrix (k, k) with nan on its diagonal."""
-    result = np.array(matrix, dtype=np.float64)
-    np.fill_diagonal(result, np.nan)
-    return result

@@ -17,7 +17,6 @@ from sigmapca_cli.evaluation.certificate import (
     LEVEL,
     Certificate,
     surely_held,
-    without_diagonal,
 )
 from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.metrics import Array
@@ -228,15 +227,14 @@ def certify_variances(
     angle = np.divide(spread, gap, out=np.full((k, k), np.inf), where=gap > 0)
     verdict, angle = surely_held(verdict, np.where(verdict == IDENTIFIED, angle, np.inf))
     return Certificate(
-        curvature=without_diagonal(gap**2),
-        error=without_diagonal(4 * np.sinh(2 * difference) * deviation),
-        score=without_diagonal(score),
-        shape=without_diagonal(np.zeros((k, k))),
-        shape_error=without_diagonal(np.ones((k, k))),
-        variance_score=without_diagonal(score),
-        angle=without_diagonal(angle),
+        curvature=gap**2,
+        error=4 * np.sinh(2 * difference) * deviation,
+        score=score,
+        shape=np.zeros((k, k)),
+        shape_error=np.ones((k, k)),
+        variance_score=score,
+        angle=angle,
         verdict=verdict,
-        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
         sigma=sigma,
         n=n,

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.data.moments.implicit import about_zero
-from sigmapca_cli.evaluation import chance, metrics
+from sigmapca_cli.evaluation import metrics
+from sigmapca_cli.evaluation.agreement import matched_cosine
 from sigmapca_cli.evaluation.metrics import LOG_COSH_OF_GAUSSIAN, Array, log_cosh
 from sigmapca_cli.system.processes import blas
 from sigmapca_cli.system.row_shards import added, own
@@ -128,7 +129,7 @@ def against_truth(W: Array, B: Array, C: Array, truth: Any, similarity: Array | 
         "mcc": float(similarity[rows, columns].mean()),
         # Sources are mixed into p features: |corr| with them is |cos| in the p dimensions of whitened rows, not in n.
         # A random rotation of three sources therefore reaches 0.83.
-        "mcc_chance": chance.matched_cosine(len(W), *similarity.shape),
+        "mcc_chance": matched_cosine(len(W), *similarity.shape),
         "truth_similarity": each,
     }
     if similarity.shape[0] == similarity.shape[1]:

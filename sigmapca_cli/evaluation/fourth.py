@@ -14,12 +14,11 @@ from sigmapca_cli.evaluation.certificate import (
     Certificate,
     surely_held,
 )
-from sigmapca_cli.evaluation.certificate import without_diagonal as off
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.maximum import COUPLED, views
+from sigmapca_cli.solvers.rows.inputs import held, times
 from sigmapca_cli.solvers.rows.parallel import threads
-from sigmapca_cli.solvers.rows.weights import held, times
 
 Array = np.ndarray
 
@@ -60,15 +59,14 @@ def certify_fourth(
     its_error = groups.error(moved[:, :, None] - moved[:, None, :])
     apart = np.abs(log_sigma[:, None] - log_sigma)
     return Certificate(
-        curvature=off(curvature / unit),
-        error=off(error / unit),
-        score=off(score),
-        shape=off(shape / unit),
-        shape_error=off(shape_error / unit),
-        variance_score=off(np.divide(apart, its_error, out=np.zeros((k, k)), where=its_error > 0)),
-        angle=off(angle),
+        curvature=curvature / unit,
+        error=error / unit,
+        score=score,
+        shape=shape / unit,
+        shape_error=shape_error / unit,
+        variance_score=np.divide(apart, its_error, out=np.zeros((k, k)), where=its_error > 0),
+        angle=angle,
         verdict=verdict,
-        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
         kurtosis=point.kappa / variance**2,
         sigma=np.sqrt(variance) * size,
         n=len(rows),

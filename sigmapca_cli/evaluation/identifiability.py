@@ -22,7 +22,6 @@ from sigmapca_cli.evaluation.certificate import (
     REPELLED,
     Certificate,
     surely_held,
-    without_diagonal,
 )
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
@@ -125,7 +124,6 @@ def _certificate(
     threshold: float,
     level: float,
 ) -> Certificate:
-    k = len(sigma)
     s = pairs.log_sigma_influence
     log_sigma = np.log(np.where(sigma > 0, sigma, 1.0))
     variance_error = pairs.error(s[:, :, None] - s[:, None, :])
@@ -143,18 +141,17 @@ def _certificate(
     angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
     verdict, angle = surely_held(verdict, angle)
     return Certificate(
-        curvature=without_diagonal(pairs.H),
-        error=without_diagonal(error),
-        score=without_diagonal(value),
-        shape=without_diagonal(pairs.shape),
-        shape_error=without_diagonal(pairs.error(pairs.shape_influence)),
-        variance_score=without_diagonal(variance_score),
+        curvature=pairs.H,
+        error=error,
+        score=value,
+        shape=pairs.shape,
+        shape_error=pairs.error(pairs.shape_influence),
+        variance_score=variance_score,
         a=a,
         gaussian=gaussian_by_negentropy(moments.rows),
         mixed=mixed,
-        angle=without_diagonal(angle),
+        angle=angle,
         verdict=verdict,
-        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, value), axis=1),
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
         sigma=sigma,
         n=moments.n,
@@ -178,7 +175,7 @@ def _angles(moments: PairMoments, pairs: PairStatistics, sigma: Array, score: An
 
 def _jacobian(moments: PairMoments, sigma: Array, score: Any, a: Array) -> Array:
     from sigmapca_cli.solvers.newton import jacobian
-    from sigmapca_cli.solvers.newton.score_moments import measure
+    from sigmapca_cli.solvers.newton.jacobian import measure
 
     safe = np.where(sigma > 0, sigma, 1.0)
     measured = measure(moments.rows, np.eye(len(sigma)), score, a, third=True)

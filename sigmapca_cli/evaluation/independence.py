@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.data.row_order import order_of
 from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, LEVEL, Certificate
-from sigmapca_cli.evaluation.certificate import without_diagonal as off
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.dependence import dependence
@@ -65,15 +64,14 @@ def certify_independence(
     square = np.square(values - np.average(values, axis=0, weights=weights))
     second, fourth = (np.average(power, axis=0, weights=weights) for power in (square, np.square(square)))
     return Certificate(
-        curvature=off(above + above.T),
-        error=off(np.full((k, k), np.nan)),
-        score=off(score),
-        shape=off(shape),
-        shape_error=off(np.ones((k, k))),
-        variance_score=off(found.spread),
-        angle=off(np.where(found.identified, found.angle, np.inf)),
+        curvature=above + above.T,
+        error=np.full((k, k), np.nan),
+        score=score,
+        shape=shape,
+        shape_error=np.ones((k, k)),
+        variance_score=found.spread,
+        angle=np.where(found.identified, found.angle, np.inf),
         verdict=verdict,
-        weakest=np.argmin(np.where(np.eye(k, dtype=bool), np.inf, score), axis=1),
         kurtosis=fourth / np.square(second) - 3,
         sigma=np.sqrt(second),
         n=rows.n,

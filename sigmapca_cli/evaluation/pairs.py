@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.metrics import Array
+from sigmapca_cli.solvers.rows.inputs import times
 from sigmapca_cli.solvers.rows.stretches import GROUPS, error_of, widened_means
-from sigmapca_cli.solvers.rows.weights import times
 
 STEP = 0.05
 """Half width of the central difference that gives φ″; it smooths the step of hard tanh in φ′."""

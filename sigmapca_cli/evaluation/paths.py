@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigmapca_cli.evaluation.chance import matched_cosine
+from sigmapca_cli.evaluation.agreement import matched_cosine
 from sigmapca_cli.solvers.knots import CLOSE, NEAR, Knot, best, good
 
 HALF = 0.5

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED, Certificate
-from sigmapca_cli.solvers.unsure import UNSURE
+from sigmapca_cli.solvers.rows.stretches import UNSURE
 
 MOST_OF_A_CHAIN = 0.4
 """Largest fraction of unidentified pairs at which a group is described pair by pair."""

@@ -12,8 +12,8 @@ from sigmapca_cli.figures.filters import PatchShape, as_rgb, pixels_of, plot_ima
 from sigmapca_cli.figures.histograms import plot_histograms
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_points
-from sigmapca_cli.figures.scree import plot_scree
 from sigmapca_cli.figures.signals import plot_traces
+from sigmapca_cli.figures.spectrum import plot_scree
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from sigmapca_cli.figures.maps import is_drawn, plot_maps
 from sigmapca_cli.figures.save import save
 from sigmapca_cli.figures.scatter import plot_scatter
 from sigmapca_cli.figures.scores import plot_scores
-from sigmapca_cli.figures.scree import plot_scree
 from sigmapca_cli.figures.signals import plot_signals
-from sigmapca_cli.figures.spectrum import plot_spectrum
+from sigmapca_cli.figures.spectrum import plot_scree, plot_spectrum
 from sigmapca_cli.figures.style import Style
 from sigmapca_cli.figures.titles import run_title
 from sigmapca_cli.figures.topographies import electrodes, plot_topographies
@@ -198,7 +197,7 @@ def _scores(run: Any, source: Any, style: Style, biplot: bool = False) -> Figure
     if style.colour is None:
         Y, values = source.take(evenly_spaced(source.n, ROWS)).astype(np.float64) @ run.encoder, None
     else:
-        from sigmapca_cli.figures.beside import components_beside
+        from sigmapca_cli.figures.scores import components_beside
 
         Y, values = components_beside(run, style.colour)
     found = loadings_of(run)

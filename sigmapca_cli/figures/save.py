@@ -1,16 +1,17 @@
-"""Figures without pyplot: no global state, no display; each file is written whole or not at all."""
+"""Figures without pyplot: no global state, no display, fonts for any script; files are written whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import textwrap
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sigmapca_cli.figures.fonts import drawn_in_all_scripts
 from sigmapca_cli.figures.style import FORMATS, KNOWN_FORMATS
 from sigmapca_cli.system.atomic import replacing
 from sigmapca_cli.system.errors import InputError
@@ -136,3 +137,56 @@ def tidy(axes: Any) -> None:
     """Remove the top and right spines and use small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
+
+
+@contextlib.contextmanager
+def drawn_in_all_scripts(figure: Figure) -> Iterator[None]:
+    """Let a figure be drawn with fonts that have all letters of its texts; warn in one line where none has.
+
+    matplotlib draws a box for a letter that its font lacks, and warns for each.
+    """
+    from matplotlib.text import Text
+
+    lacking: set[str] = set()
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and (missing := letters_lacking(text)):
+            lacking |= missing
+            if found := font_with(frozenset(missing)):
+                text.set_fontfamily([*text.get_fontfamily(), found])
+                lacking -= missing
+    if lacking:
+        shown = "".join(sorted(lacking)[:8])
+        logging.getLogger("sigmapca").warning(
+            "no installed font has the letters %s: boxes are drawn in their place; install one, for example "
+            "Noto Sans CJK (Debian: fonts-noto-cjk)",
+            shown,
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
+        yield
+
+
+def letters_lacking(text: object) -> set[str]:
+    """Return the letters of a matplotlib Text beyond Latin that none of its fonts has."""
+    from matplotlib import font_manager
+
+    letters = {letter for letter in text.get_text() if ord(letter) > 0x24F}  # type: ignore[attr-defined]
+    if not letters:
+        return letters
+    properties = text.get_fontproperties()  # type: ignore[attr-defined]
+    font = font_manager.get_font(font_manager.findfont(properties))
+    return {letter for letter in letters if not font.get_char_index(ord(letter))}
+
+
+def font_with(letters: frozenset[str]) -> str | None:
+    """Return the family of an installed font that has all these letters; None if there is none."""
+    from matplotlib import font_manager
+
+    for entry in font_manager.fontManager.ttflist:
+        if "LastResort" in entry.name.replace(" ", ""):
+            continue  # it draws boxes for all letters
+        with contextlib.suppress(OSError, RuntimeError):
+            font = font_manager.get_font(entry.fname)
+            if all(font.get_char_index(ord(letter)) for letter in letters):
+                return str(entry.name)
+    return None

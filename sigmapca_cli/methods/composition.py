@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sigmapca_cli.methods import automatic, regularisers, sweeping
+from sigmapca_cli.methods import automatic, ordering, regularisers
 from sigmapca_cli.methods.notation import batch_mean, linear_weights, rows, sg, sq
 from sigmapca_cli.methods.objectives import ordering_triangle, subspace_form, tied
-from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.pieces import Pieces
 
 H = Callable[[Tensor], Tensor]
@@ -76,8 +75,8 @@ def numbers(
         given["lam"] = weights(method, y)
     if "mask" in needs:
         k, rho = y.shape[-1], method.ordering.rho
-        mask = nested_mask(y.shape[-2], k, rho, y, generator)
-        given["mask"] = sweeping.widen(mask, state, method.ordering.sweep) if method.sweeps else mask
+        mask = ordering.nested_mask(y.shape[-2], k, rho, y, generator)
+        given["mask"] = ordering.widen(mask, state, method.ordering.sweep) if method.sweeps else mask
     return given
 
 
@@ -95,15 +94,15 @@ def added(method: Pieces, x: Tensor, W: Tensor, y: Tensor, h: H, sigma: Tensor) 
     constant = sigma.detach()
     for name, weight in method.terms.items():
         total = total + weight * regularisers.REGISTRY[name](x, W, y, constant.squeeze(-2))
-    ordering = method.ordering
+    rule = method.ordering
     # An objective with a triangular form of its own was replaced by it; any other gets the term added.
-    if ordering.name == "triangular" and method.objective.name not in ("latent_wtw_triangular", "gha"):
-        term = ordering_triangle(W, y, h(y / constant), constant, ordering.form)
-        total = total + ordering.weight * term
-    if ordering.name == "gram_schmidt_regulariser":
+    if rule.name == "triangular" and method.objective.name not in ("latent_wtw_triangular", "gha"):
+        term = ordering_triangle(W, y, h(y / constant), constant, rule.form)
+        total = total + rule.weight * term
+    if rule.name == "gram_schmidt_regulariser":
         # The paper's J has no ½ here, unlike the asymmetric regulariser.
         term = 2 * regularisers.asymmetric_off_diagonal(x, W, y, constant)
-        total = total + ordering.weight * term
+        total = total + rule.weight * term
     if method.trains_sigma and method.sigma.l2:
         total = total + method.sigma.l2 * sigma.square().sum((-2, -1))
     return total

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sigmapca_cli.data.moments.implicit import as_covariance
-from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, sweeping
+from sigmapca_cli.methods import automatic, closed_form, composition, constraints, nonlinearities, ordering
 from sigmapca_cli.methods import sigma as sigma_rules
 from sigmapca_cli.methods.check import check, normalise_regularisers
 from sigmapca_cli.methods.implicit_tensor import leading_axes, tensor_of
@@ -94,7 +94,7 @@ class Method(Pieces):
             state["mean"] = torch.zeros_like(W0[..., :, 0])
         self.constrain(state)
         if self.sweeps:
-            state.update(sweeping.start(state[self.trained]))
+            state.update(ordering.start(state[self.trained]))
         return state
 
     def begin_epoch(self, state: State, covariance: Tensor | np.ndarray) -> None:
@@ -159,7 +159,7 @@ class Method(Pieces):
             grads[self.trained] = constraints.weight_norm_gradient(state[self.trained], grads[self.trained])
         if self.sweeps:
             W, every = state[self.trained], self.ordering.sweep
-            grads[self.trained] = sweeping.advance_(state, W, grads[self.trained], every)
+            grads[self.trained] = ordering.advance_(state, W, grads[self.trained], every)
         return loss, grads
 
     @property
@@ -219,7 +219,7 @@ class Method(Pieces):
             if fn is not constraints.none:
                 state[self.trained].copy_(fn(state[self.trained]))
             if "held" in state:
-                sweeping.hold_(state, state[self.trained], self.ordering.sweep)
+                ordering.hold_(state, state[self.trained], self.ordering.sweep)
             if self.second:
                 state["V"].copy_(constraints.REGISTRY[self.model.second_constraint](state["V"]))
             if self.trains_sigma:

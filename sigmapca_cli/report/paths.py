@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.report.charts import up_to_one
+from sigmapca_cli.report.charts import Series, colours, up_to_one
 from sigmapca_cli.report.page import Picture, Pictures, Text
-from sigmapca_cli.report.svg import Series, colours
 from sigmapca_cli.system.text import printable
 
 LARGEST = 1_000_000

@@ -12,10 +12,9 @@ import numpy as np
 from sigmapca_cli.evaluation.agreement import agreement
 from sigmapca_cli.evaluation.compare import REPEATED
 from sigmapca_cli.figures.titles import knob
-from sigmapca_cli.report.charts import up_to_one
+from sigmapca_cli.report.charts import Series, colours, up_to_one
 from sigmapca_cli.report.gather import Report, last_loss, plain, scalar
 from sigmapca_cli.report.page import Cell, Picture, Pictures, Table, number
-from sigmapca_cli.report.svg import Series, colours
 
 HALF = "data.half"
 

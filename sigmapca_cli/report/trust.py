@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.evaluation.certificate import StoredVerdict, from_stored
-from sigmapca_cli.evaluation.words import answers, groups, pairs_said, reportable
+from sigmapca_cli.evaluation.certificate import StoredVerdict
+from sigmapca_cli.evaluation.words import answers, pairs_said
 from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
 from sigmapca_cli.storage.read import StoredRun
@@ -91,34 +91,10 @@ def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
         )
         lines = [line for line in str(evaluation[WORDS]).splitlines() if line.strip()]
     else:
-        lines = _sentences(codes, good, evaluation.get("identifiability/expected_cosine"))
+        # an older version stored no sentences
+        free = pairs_said(codes != StoredVerdict.IDENTIFIED)
+        lines = [f"{int(good.sum())} of {len(good)} components have identified axes{free}"]
     # What the axes of dependent components are is said first, and their count is then no good news.
     count: bool | None = None if dependent and good.all() else bool(good.all())
     marks = [False] * dependent + [count] + [False] * len(lines)
     return [Verdict(line, mark, "axes") for line, mark in zip(lines, marks, strict=False)]
-
-
-def _sentences(codes: np.ndarray, good: np.ndarray, cosine: Any) -> list[str]:
-    lines = [f"{int(good.sum())} of {len(good)} components have identified axes"]
-    if cosine is not None and good.any():
-        lines[0] += (
-            f" (expected |cos| with their large-sample limit {float(np.min(cosine[good])):.3f} or more)"
-        )
-    lines[0] += pairs_said(codes != StoredVerdict.IDENTIFIED)
-    for group in groups(from_stored(codes)):
-        inside = codes[np.ix_(group, group)]
-        reasons = [
-            words
-            for code, words in (
-                (StoredVerdict.ARBITRARY, "these rows do not identify their axes"),
-                (StoredVerdict.REPELLED, "this nonlinearity makes their axes unstable"),
-            )
-            if (inside == code).any()
-        ]
-        lines.append(f"components {_listed(group)}: {'; '.join([*reasons, reportable(len(group))])}")
-    return lines
-
-
-def _listed(group: Sequence[int]) -> str:
-    numbers = [str(i + 1) for i in group]
-    return " and ".join([", ".join(numbers[:-1]), numbers[-1]])

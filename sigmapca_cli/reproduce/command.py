@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
-from sigmapca_cli.reproduce import minutes, page, stored
-from sigmapca_cli.reproduce.engine import Each, Outcome, crew, perform, quiet, short
+from sigmapca_cli.reproduce import page, stored
+from sigmapca_cli.reproduce.engine import (
+    Each,
+    Outcome,
+    Planned,
+    Task,
+    crew,
+    job,
+    perform,
+    plan,
+    quiet,
+    short,
+    tasks,
+    units,
+)
 from sigmapca_cli.reproduce.experiment import Experiment
-from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, count
-from sigmapca_cli.reproduce.judge import SOLVERS as NAMES
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, in_paper, pick
-from sigmapca_cli.reproduce.verdicts import conclude, folder_of
-from sigmapca_cli.reproduce.work import Planned, Task, job, plan, tasks, units
+from sigmapca_cli.reproduce.verdicts import (
+    HELD,
+    NOT_HELD,
+    NOT_MEASURED,
+    UNDECIDED,
+    conclude,
+    count,
+    folder_of,
+)
+from sigmapca_cli.reproduce.verdicts import SOLVERS as NAMES
 from sigmapca_cli.settings.checks import choice
 from sigmapca_cli.settings.ways import Way, way_of
 from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import cores, refuse_several
 
+MINUTES = Path(__file__).with_name("minutes.json")
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
 SOLVERS = ("stochastic", "newton", "moments")
@@ -160,9 +181,18 @@ def main(
 
 
 def list_experiments() -> None:
-    """One line an experiment: its name, the paper's figures, its title, its runs, and CPU minutes where measured."""
-    measured = minutes.read()
+    """One line an experiment: its name, the paper's figures, its title, its runs, and CPU minutes where measured.
+
+    The minutes are those of one core, {experiment: {"full" or "quick": minutes}}, by benchmarks/minutes.py.
+    """
+    measured = json.loads(MINUTES.read_text("utf-8"))
     for name, experiment in EXPERIMENTS.items():
-        facts = [f"{len(experiment.runs(Setting()))} runs", minutes.in_words(measured.get(name, {}))]
-        print(f"{name:<26} {in_paper(name):<18} {experiment.title} ({', '.join(filter(None, facts))})")
+        found = measured.get(name, {})
+        facts = [f"{len(experiment.runs(Setting()))} runs"]
+        facts += [
+            f"{words}{found[kind]:g} min"
+            for kind, words in (("full", ""), ("quick", "quick "))
+            if kind in found
+        ]
+        print(f"{name:<26} {in_paper(name):<18} {experiment.title} ({', '.join(facts)})")
     print("min: CPU minutes on one core, as measured once; quick: with --quick")

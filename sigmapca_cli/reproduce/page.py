@@ -18,7 +18,6 @@ from sigmapca_cli.report.page import (
     Verdict,
     Verdicts,
 )
-from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, SOLVERS, UNDECIDED, count, state
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.summary import (
     HOLDS,
@@ -38,7 +37,16 @@ from sigmapca_cli.reproduce.summary import (
     ways,
 )
 from sigmapca_cli.reproduce.summary import share as in_words
-from sigmapca_cli.reproduce.verdicts import folder_of, read_reports
+from sigmapca_cli.reproduce.verdicts import (
+    HELD,
+    NOT_HELD,
+    SOLVERS,
+    UNDECIDED,
+    count,
+    folder_of,
+    read_reports,
+    state,
+)
 
 
 def write_page(root: Path) -> Path:

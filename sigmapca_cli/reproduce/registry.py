@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sigmapca_cli.reproduce import images, losses, points, settings, signals, tables, theory
+from sigmapca_cli.reproduce import images, losses, settings, signals, tables, theory
 from sigmapca_cli.reproduce.experiment import Experiment
 from sigmapca_cli.settings.checks import nearest
 from sigmapca_cli.system.errors import InputError
@@ -31,7 +31,7 @@ DRAWINGS = (1, 2, 3)
 
 _FOUND = {
     experiment.name: experiment
-    for family in (images, settings, losses, signals, points, tables, theory)
+    for family in (images, settings, losses, signals, tables, theory)
     for experiment in family.EXPERIMENTS
 }
 EXPERIMENTS: dict[str, Experiment] = {

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigmapca_cli.evaluation import chance
-from sigmapca_cli.evaluation.agreement import agreement
+from sigmapca_cli.evaluation.agreement import agreement, matched_cosine
 from sigmapca_cli.evaluation.matching import correlations, match
 from sigmapca_cli.reproduce.plan import Panel, Setting, name_of
 from sigmapca_cli.settings.ways import Way, way_stored
@@ -121,7 +120,7 @@ class Results:
     def subspace_chance(self, key: str) -> float:
         """The matched |cos| of two random sets of k orthonormal axes in one k-dimensional subspace."""
         k = self.filters(key).shape[1]
-        return chance.matched_cosine(k, k)
+        return matched_cosine(k, k)
 
     def largest_cosine(self, key: str) -> float:
         """The largest |cos| between two filters of one run."""

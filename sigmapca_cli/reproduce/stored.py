@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.reproduce import document
-from sigmapca_cli.reproduce.judge import state
 from sigmapca_cli.reproduce.registry import ORDER
-from sigmapca_cli.reproduce.summary import Reports, counts, number, share, spread
-from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports
+from sigmapca_cli.reproduce.summary import Reports, counts, markdown, number, share, spread, table
+from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports, state
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 
@@ -78,7 +76,7 @@ def results_of(docs: Path) -> dict[str, Stored]:
 def pages(docs: Path, results: dict[str, Stored] | None = None) -> dict[Path, str]:
     """Return every page that is made from the results, those of docs/results by default, with its text."""
     results = results_of(docs) if results is None else results
-    made = {docs / "reproduction.md": document.markdown(reports_of(results["reproduction"]))}
+    made = {docs / "reproduction.md": markdown(reports_of(results["reproduction"]))}
     for template in sorted((docs / "templates").glob("*.md")):
         made[docs / template.name] = render(template.read_text("utf-8"), results)
     return made
@@ -135,7 +133,7 @@ def fill(words: str, results: dict[str, Any]) -> str:
             found: Any = results
             for key in rest.split(" | "):
                 found = found[int(key)] if isinstance(found, list) else found[key]
-            return document.table(found["head"], found["rows"]) if kind == "table" else str(found)
+            return table(found["head"], found["rows"]) if kind == "table" else str(found)
     except (KeyError, ValueError, TypeError, IndexError) as problem:
         raise InputError(f"{{{{{words}}}}}: no such result ({problem})") from None
     raise InputError(f"{{{{{words}}}}}: begin with one of {', '.join(KINDS)}")
@@ -164,7 +162,7 @@ def ordering(stored: Stored) -> str:
         [f"`{name}`", *(f"{row[optimizer]['ordered']} of {seeds}" for optimizer in ("adam", "sgd"))]
         for name, row in stored["methods"].items()
     ]
-    return document.table(["method", "Adam", "SGD"], rows)
+    return table(["method", "Adam", "SGD"], rows)
 
 
 METHODS = ("linear PCA", "linear ICA", "FastICA", "picard", "stochastic")
@@ -182,7 +180,7 @@ def agreement(stored: Stored) -> str:
             [f"{data}, k = {k}", *(f"{found[m]:.4f}" for m in METHODS), *cells, f"{found['span']:.4f}"]
         )
     head = ["", "linear PCA", "ICA, log cosh", "FastICA", "picard", "training, a = 4"]
-    return document.table([*head, "moments, λ = 0.03", "0.1", "1/3", "1", "span"], rows)
+    return table([*head, "moments, λ = 0.03", "0.1", "1/3", "1", "span"], rows)
 
 
 def halves(stored: Stored, data: str, start: str) -> str:

@@ -1,27 +1,31 @@
-"""New rows for a stored solution, read like its training data: the same columns by name, pixels on the same scale."""
+"""New rows for a stored solution, read like its training data: columns by name, pixels on one scale, names of rows."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sigmapca_cli.data import build
-from sigmapca_cli.data.config import DataConfig, as_stored, kinds_of
+from sigmapca_cli.data.config import DataConfig, as_stored, kinds_of, name_list
 from sigmapca_cli.data.describe.recognise import kind_of_path
 from sigmapca_cli.data.in_memory import MemorySource, PlacedSource
 from sigmapca_cli.data.matrix import arrays
+from sigmapca_cli.data.matrix.concatenated import files_of
 from sigmapca_cli.data.matrix.in_rows import plain_form
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.readers.dimensions import labels_of
+from sigmapca_cli.data.readers.row_marks import column
 from sigmapca_cli.data.readers.sparse_files import is_sparse
 from sigmapca_cli.data.readers.table import in_order
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.data.stored import data_of
 from sigmapca_cli.linalg.low_rank import LowRank
 from sigmapca_cli.solution.solution import Solution, told_incomplete
 from sigmapca_cli.system.errors import InputError
@@ -182,3 +186,22 @@ def placed(run: Any, source: Source, *, centred: bool = False) -> Any:
         x = np.concatenate([solution.standardised(raw) for raw in source.blocks(raw=True)])
     kind = MemorySource if centred else PlacedSource
     return kind(source.name, x, Standardisation(standardise="none"))
+
+
+MOST = 20
+"""More columns that were left out are no names of rows."""
+
+
+def row_names(run: Any, path: str, n: int) -> dict[str, list[str]]:
+    """Return the columns of a table (n rows) that the run left out by name, as text; those that the file has."""
+    cfg = data_of(run)
+    dropped = [name for name in name_list("drop", cfg.drop) or [] if isinstance(name, str)]
+    if not run.names or cfg.transpose or len(dropped) > MOST or kind_of_path(path) != "array":
+        return {}
+    read, found = replace(cfg, name="array", path=path, columns=None), {}
+    for name in dropped:
+        with contextlib.suppress(InputError):
+            values = [str(value) for file in files_of(path) for value in column(file, read, name)]
+            if len(values) == n:
+                found[name] = values
+    return found

@@ -10,6 +10,8 @@ rows: what is scaled by one number a component is then contiguous, and a reducti
 constants.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training.arrays import as_rows
 from sigmapca_cli.training.batches import Batch
-from sigmapca_cli.training.fused_optimizers import FusedOptimizer, fused_optimizer
+from sigmapca_cli.training.optimizers import STATE_NAMES
 from sigmapca_cli.training.protocols import State
 
 
@@ -28,11 +30,10 @@ class FusedStep:
     """
 
     wants_centred = True
-    uses_numpy = True
 
     def __init__(self, cfgs: Sequence[Config], state: State, opt_state: State) -> None:
         cfg = cfgs[0]
-        self.cfg, self.runs = cfg, len(cfgs)
+        self.cfg, self.runs, self.rates = cfg, len(cfgs), [float(c.lr) for c in cfgs]
         self.p, self.k = state["W"].shape[-2:]
         self.W = as_rows(state, "W")
         self.g, self.tmp = (np.zeros_like(self.W) for _ in range(2))
@@ -44,7 +45,8 @@ class FusedStep:
         self.ones_p = self.full(1, self.p, 1)
         self.gram = self.full(0, *((self.runs, self.k, self.k) if self.runs > 1 else (self.k, self.k)))
         self.norm = self.full(0, len(self.W), 1)
-        self.optimizer: FusedOptimizer = fused_optimizer(cfgs, self, opt_state)
+        kind = FusedAdam if cfg.optimizer.name == "adam" else FusedSGD
+        self.optimizer = kind(cfgs, self, opt_state)
 
     def numbers(self, cfgs: Sequence[Config], state: State) -> None:
         """Set what may differ between the runs, as numbers or columns."""
@@ -77,6 +79,11 @@ class FusedStep:
             return self.full(float(values[0]))
         return np.concatenate([self.full(float(v), self.k, 1) for v in values])
 
+    def rate(self, factors: Sequence[float], scale: float = 1.0) -> float | np.ndarray:
+        """Return lr · factor · scale, rounded once: a number where all runs agree, else (R·k, 1)."""
+        rates = [lr * f * scale for lr, f in zip(self.rates, factors, strict=True)]
+        return rates[0] if len(set(rates)) == 1 else self.number(rates)
+
     def buffer(self, b: int) -> dict[str, np.ndarray]:
         """Return the buffers for batches of b rows."""
         if b not in self.buffers:
@@ -87,14 +94,13 @@ class FusedStep:
             self.buffers[b] = made | {"1/b": self.full(1 / b), "2/b": self.full(2 / b)}
         return self.buffers[b]
 
-    def step(
-        self, x: np.ndarray, power: np.floating, count: int, factor: float | Sequence[float]
-    ) -> np.ndarray:
-        """Make one step on centred rows x (b, p) of mean square `power`, (). Return the loss of each run, (R,) or ().
+    def advance(self, batch: Batch, count: int, factors: Sequence[float]) -> np.ndarray:
+        """Make one step of every run on rows x (b, p) that are centred; see `Step`.
 
-        σ = √(EMA var + ε), t = tanh(y/(aσ)), ŷ = aσt, G = 2/b·(ŷWᵀW − y) ⊙ h′; the gradient is xᵀG. `factor`
-        multiplies the learning rate: one number, or one for each run. W, y and G are kept transposed.
+        σ = √(EMA var + ε), t = tanh(y/(aσ)), ŷ = aσt, G = 2/b·(ŷWᵀW − y) ⊙ h′; the gradient is xᵀG. W, y and G are
+        kept transposed.
         """
+        x = batch.x if batch.x.dtype == self.W.dtype else batch.x.astype(self.W.dtype)
         f = self.buffer(x.shape[0])
         y, t, h, G, q = f["y"], f["t"], f["h"], f["G"], f["q"]
         r, s = f["r"], f["s"]
@@ -109,7 +115,7 @@ class FusedStep:
         np.multiply(t, s, out=h)
         self.times_gram(h, G)
         np.subtract(G, y, out=G)
-        loss = power + self.loss_terms(h, G, y, f)
+        loss = batch.power + self.loss_terms(h, G, y, f)
         if not self.one:
             np.multiply(t, t, out=t)
             np.multiply(t, G, out=t)
@@ -122,14 +128,9 @@ class FusedStep:
             self.product(q, f["sum"], r)
             np.multiply(self.W, r, out=self.tmp)
             np.subtract(self.g, self.tmp, out=self.g)
-        self.optimizer.step(count, factor)
+        self.optimizer.step(count, factors)
         self.unit_norm()
         return loss
-
-    def advance(self, batch: Batch, count: int, factors: Sequence[float]) -> np.ndarray:
-        """Make one step of every run; see `Step`."""
-        x = batch.x if batch.x.dtype == self.W.dtype else batch.x.astype(self.W.dtype)
-        return self.step(x, batch.power, count, factors)
 
     def unit_norm(self) -> None:
         """Set w_j ← w_j/‖w_j‖. A filter that is zero becomes NaN, which `Trainer.check` reports."""
@@ -178,3 +179,56 @@ class FusedStep:
         np.matmul(h, y.reshape(self.runs, -1, 1), out=f["hy"])
         each = ((f["hG"] - f["hy"]) * f["1/b"]).reshape(-1)
         return each if self.runs > 1 else each[0]
+
+
+class FusedSGD:
+    """Heavy-ball momentum: b ← μ·b + g; w ← w − lr·b."""
+
+    def __init__(self, cfgs: Sequence[Config], buffers: FusedStep, opt_state: State) -> None:
+        self.buffers = buffers
+        self.velocity = as_rows(opt_state, "b.W")
+        self.momentum = buffers.number([cfg.optimizer.momentum for cfg in cfgs])
+
+    def step(self, count: int, factors: Sequence[float]) -> None:
+        """Make one step."""
+        buffers, velocity = self.buffers, self.velocity
+        rate = buffers.rate(factors)
+        np.multiply(velocity, self.momentum, out=velocity)
+        np.add(velocity, buffers.g, out=velocity)
+        np.multiply(velocity, rate, out=buffers.tmp)
+        np.subtract(buffers.W, buffers.tmp, out=buffers.W)
+
+
+class FusedAdam:
+    """Adam: m̂/(√v̂ + ε) = m·√c₂/c₁ / (√v + ε·√c₂), c = 1 − βᵗ."""
+
+    def __init__(self, cfgs: Sequence[Config], buffers: FusedStep, opt_state: State) -> None:
+        self.buffers, self.cfg = buffers, cfgs[0].optimizer
+        self.m, self.v = (as_rows(opt_state, f"{name}.W") for name in STATE_NAMES["adam"])
+        number, beta1, beta2 = buffers.number, self.cfg.beta1, self.cfg.beta2
+        self.keep1, self.take1 = number([beta1]), number([1 - beta1])
+        self.keep2, self.take2 = number([beta2]), number([1 - beta2])
+        self.epsilon, self.scale = buffers.full(0), buffers.full(0)
+
+    def step(self, count: int, factors: Sequence[float]) -> None:
+        """Make step number `count`, from 1."""
+        buffers = self.buffers
+        g, tmp, m, v = buffers.g, buffers.tmp, self.m, self.v
+        root = (1 - self.cfg.beta2**count) ** 0.5
+        rate = buffers.rate(factors, root / (1 - self.cfg.beta1**count))
+        self.epsilon[...] = self.cfg.epsilon * root
+        if isinstance(rate, float):
+            self.scale[...] = rate
+            rate = self.scale
+        np.multiply(m, self.keep1, out=m)
+        np.multiply(g, self.take1, out=tmp)
+        np.add(m, tmp, out=m)
+        np.multiply(g, g, out=g)
+        np.multiply(g, self.take2, out=g)
+        np.multiply(v, self.keep2, out=v)
+        np.add(v, g, out=v)
+        np.sqrt(v, out=tmp)
+        np.add(tmp, self.epsilon, out=tmp)
+        np.divide(m, tmp, out=tmp)
+        np.multiply(tmp, rate, out=tmp)
+        np.subtract(buffers.W, tmp, out=buffers.W)

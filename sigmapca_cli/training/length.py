@@ -1,4 +1,4 @@
-"""How long a run trains: the steps or epochs that were asked for, or stages until it has converged."""
+"""How long a run trains: steps or epochs, or stages until it has converged; how its learning rate falls."""
 
 import math
 
@@ -37,3 +37,10 @@ def stage_of(ends: tuple[int, ...], step: int) -> tuple[int, int]:
     """(start, end) of the stage that the step numbered `step`, counted from 0, belongs to; beyond the end, the last."""
     starts = (0, *ends[:-1])
     return next(((a, b) for a, b in zip(starts, ends, strict=True) if step < b), (starts[-1], ends[-1]))
+
+
+def rate_factor(schedule: str, step: int, total: int) -> float:
+    """Factor of the learning rate: 1, or with schedule "cosine" ½(1 + cos(π·step/total)), from 1 to 0 over a run."""
+    if schedule != "cosine":
+        return 1.0
+    return 0.5 * (1.0 + math.cos(math.pi * min(step / max(total, 1), 1.0)))

@@ -16,10 +16,9 @@ from sigmapca_cli.training.arrays import Array, as_numpy, copy_of, made_like
 from sigmapca_cli.training.batches import Batches
 from sigmapca_cli.training.convergence import Convergence
 from sigmapca_cli.training.ending import applies
-from sigmapca_cli.training.length import stage_of, stages
+from sigmapca_cli.training.length import rate_factor, stage_of, stages
 from sigmapca_cli.training.optimizers import zero_state
 from sigmapca_cli.training.protocols import State, TrainedMethod
-from sigmapca_cli.training.schedule import rate_factor
 
 # Names in a checkpoint of what the loop remembers; they stand there beside the optimizer state.
 EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, ENDING, BEST = (

@@ -9,7 +9,7 @@ from sigmapca_cli.cli.halves import halves
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.describe import describe
 from sigmapca_cli.data.halves import halves_of
-from sigmapca_cli.evaluation import replicates
+from sigmapca_cli.evaluation import compare
 from sigmapca_cli.system.errors import InputError
 
 
@@ -74,8 +74,8 @@ def test_parts_that_share_rows_are_no_evidence(tmp_path):
         for i in (1, 2, 3)
     ]
     assert all(run.attrs["copies_elsewhere"] > 0 for run in runs)
-    assert replicates.tested_by(runs) == "nothing" and any(
-        "copies" in note for note in replicates.weaknesses(runs)
+    assert compare.tested_by(runs) == "nothing" and any(
+        "copies" in note for note in compare.weaknesses(runs)
     )
     assert "copies_elsewhere" not in source_of(tmp_path / "rows.npy").facts
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from adding_pages import battery, blocks_of, copied_conf, first_test, lines_of, unformatted
 
-from sigmapca_cli.reproduce import command, page, points, registry, stored
+from sigmapca_cli.reproduce import command, page, registry, signals, stored
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.results import Results
 
@@ -20,7 +20,7 @@ def added(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SIGMAPCA_OUTPUTS", str(tmp_path / "outputs"))
     conf = copied_conf(tmp_path, monkeypatch)
-    space = {**vars(points), "Results": Results}
+    space = {**vars(signals), "Results": Results}
     exec(ROWS, space)
     experiment = space["EXPERIMENTS"][-1]
     (conf / "experiment" / f"{experiment.name}.yaml").write_text(SETTINGS, encoding="utf-8")

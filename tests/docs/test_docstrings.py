@@ -17,7 +17,6 @@ CLASSES = (
     "sigmapca_cli.nn.layer.SigmaPCA",
     "sigmapca_cli.nn.ica.LinearICA",
     "sigmapca_cli.nn.patches.PatchSigmaPCA",
-    "sigmapca_cli.estimator.gaussian.GaussianModel",
     "sigmapca_cli.estimator.projection.Projection",
     "sigmapca_cli.sklearn.SigmaPCA",
     "sigmapca_cli.storage.read.StoredRun",

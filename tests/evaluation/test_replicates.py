@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import sigmapca_cli as sp
-from sigmapca_cli.evaluation.compare import by_setting, compare
-from sigmapca_cli.evaluation.replicates import weaknesses
+from sigmapca_cli.evaluation.compare import by_setting, compare, weaknesses
 from sigmapca_cli.system.errors import InputError
 
 

@@ -2,8 +2,7 @@
 
 import warnings
 
-from sigmapca_cli.figures.fonts import font_with, letters_lacking
-from sigmapca_cli.figures.save import new_figure, save
+from sigmapca_cli.figures.save import font_with, letters_lacking, new_figure, save
 
 
 def test_letters_without_a_font_are_named_once_and_known_scripts_are_drawn(tmp_path, caplog):

@@ -13,7 +13,7 @@ from sigmapca_cli.data.n_components import above_chance, chance_eigenvalues
 from sigmapca_cli.figures import plot_run
 from sigmapca_cli.figures.save import new_figure, save
 from sigmapca_cli.figures.scores import apart, plot_scores
-from sigmapca_cli.figures.scree import plot_scree
+from sigmapca_cli.figures.spectrum import plot_scree
 from sigmapca_cli.figures.style import Style, style_of
 from sigmapca_cli.figures.weights import MOST_NAMES, plot_weights
 from sigmapca_cli.system.errors import InputError

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sigmapca_cli.methods import make_method
 from sigmapca_cli.training import optimizers
-from sigmapca_cli.training.schedule import rate_factor
+from sigmapca_cli.training.length import rate_factor
 
 
 def composed(model, *overrides):

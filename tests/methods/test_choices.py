@@ -6,11 +6,11 @@ import torch
 from mechanisms import every
 from methods_helpers import composed, fit, planted, rows_of, start
 
+from sigmapca_cli.composition.compose import compose_job
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.direct import ALGORITHMS
-from sigmapca_cli.reproduce import work
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.system.errors import InputError
 
@@ -104,7 +104,7 @@ def test_swept_columns_are_frozen_one_after_the_other_and_the_next_is_always_kep
     moved = (later.state["W"] - earlier.state["W"]).abs().amax(0)
     assert moved[:2].tolist() == [0, 0] and (moved[2:] > 0).all()
     assert float(run.state["swept"]) == 12 and method.sweeps
-    from sigmapca_cli.methods.sweeping import widen
+    from sigmapca_cli.methods.ordering import widen
 
     mask = widen(torch.tensor([[1.0, 0, 0, 0], [1, 1, 1, 1]]), {**run.state, "held": run.state["held"]}, 5)
     assert mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
@@ -266,7 +266,7 @@ def test_options_of_the_decoder_differ_and_are_updates():
 def test_a_setting_that_the_model_does_not_read_is_refused(overrides):
     key = overrides[-1].partition("=")[0]
     with pytest.raises(InputError, match=rf"{key}=\S+: .*leave it out"):
-        method_of(work.composed(("data=planted", "k=4", *overrides)).cfg)
+        method_of(compose_job(["data=planted", "k=4", *overrides]).cfg)
 
 
 @pytest.mark.parametrize(
@@ -281,4 +281,4 @@ def test_a_setting_that_the_model_does_not_read_is_refused(overrides):
     ids=" ".join,
 )
 def test_a_setting_that_the_model_reads_is_taken(overrides):
-    method_of(work.composed(("data=planted", "k=4", *overrides)).cfg)
+    method_of(compose_job(["data=planted", "k=4", *overrides]).cfg)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from sigmapca_cli.figures.filters import as_images, as_rgb
-from sigmapca_cli.report.grids import MOST_POINTS, filter_grid
+from sigmapca_cli.report.gallery import MOST_POINTS, filter_grid
 
 
 def pixels(svg: str) -> np.ndarray:

@@ -15,9 +15,8 @@ from sigmapca_cli.figures.scatter import plot_points, plot_scatter
 from sigmapca_cli.figures.titles import run_title
 from sigmapca_cli.report import paths, settings
 from sigmapca_cli.report.build import sections, title
-from sigmapca_cli.report.charts import up_to_one
+from sigmapca_cli.report.charts import Series, up_to_one
 from sigmapca_cli.report.gather import Report
-from sigmapca_cli.report.svg import Series
 
 
 def filters(seed, p=12, k=3):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigmapca_cli.report.svg import (
+from sigmapca_cli.report.charts import (
     HEIGHT,
     MOST_POINTS,
     WIDTH,

@@ -1,5 +1,6 @@
 """The command's words and exit statuses."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import time
 import pytest
 from shell import run_command
 
-from sigmapca_cli.reproduce import minutes
+from sigmapca_cli.reproduce.command import MINUTES
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, pick
 from sigmapca_cli.system.errors import InputError
 
@@ -38,7 +39,7 @@ def test_bad_usage_is_one_line_and_status_2(arguments, words, tmp_path):
 def test_the_list_names_all_and_says_how_long_they_take(tmp_path):
     done = call("--list", cwd=tmp_path)
     *lines, unit = done.stdout.splitlines()
-    measured = minutes.read()
+    measured = json.loads(MINUTES.read_text("utf-8"))
     assert done.returncode == 0 and [line.split()[0] for line in lines] == list(EXPERIMENTS)
     assert measured and [line.split()[0] for line in lines if " min" in line] == [
         name for name in EXPERIMENTS if name in measured

@@ -8,10 +8,10 @@ from mechanisms import every
 from sigmapca_cli.data.config import KINDS
 from sigmapca_cli.methods.check import normalise_regularisers
 from sigmapca_cli.reproduce.command import settings
+from sigmapca_cli.reproduce.engine import Task, job, tasks
 from sigmapca_cli.reproduce.experiment import RELATIONS
 from sigmapca_cli.reproduce.plan import Panel, Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS, ORDER
-from sigmapca_cli.reproduce.work import Task, job, tasks
 from sigmapca_cli.settings.conf_files import conf_folder
 
 QUICK = Setting("default", "natural", True)

@@ -8,17 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sigmapca_cli.reproduce import command, document, page, summary
+from sigmapca_cli.reproduce import command, page, summary
 from sigmapca_cli.reproduce.command import reproduce
-from sigmapca_cli.reproduce.engine import perform
+from sigmapca_cli.reproduce.engine import perform, plan, tasks, units
 from sigmapca_cli.reproduce.experiment import Claim, Condition
-from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, NOT_MEASURED, UNDECIDED, Spread, judge, state_of
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.registry import EXPERIMENTS
 from sigmapca_cli.reproduce.results import Missing, Results
 from sigmapca_cli.reproduce.rotation import fit_rotation
-from sigmapca_cli.reproduce.verdicts import read_reports
-from sigmapca_cli.reproduce.work import plan, tasks, units
+from sigmapca_cli.reproduce.verdicts import (
+    HELD,
+    NOT_HELD,
+    NOT_MEASURED,
+    UNDECIDED,
+    Spread,
+    judge,
+    read_reports,
+    state_of,
+)
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.system.errors import Stopped
 
@@ -69,7 +76,7 @@ def test_the_page_holds_every_claim_and_needs_no_other_file(finished):
 
 
 def test_the_document_escapes_bars_and_counts(finished):
-    text = document.markdown(read_reports(finished[0] / "reproduce", ["points-uniform"]))
+    text = summary.markdown(read_reports(finished[0] / "reproduce", ["points-uniform"]))
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows and all(line.replace("\\|", "").count("|") == 6 for line in rows)
     assert "of 6 held" in text and "in 1 experiments" in text and "2 seeds)" in text
@@ -247,7 +254,7 @@ def test_the_overview_marks_what_is_open_and_what_is_quick():
 
 def test_both_pages_say_where_newton_did_not_converge(solved, tmp_path):
     text = page.write_page(solved).read_text()
-    for found in (text, document.markdown(read_reports(solved, list(EXPERIMENTS)))):
+    for found in (text, summary.markdown(read_reports(solved, list(EXPERIMENTS)))):
         assert "signals-non-orthogonal nonlinear, signals-non-orthogonal lica" in found
         assert "It solved 7 of 11 runs" in found and "not converge on lica" in found
 

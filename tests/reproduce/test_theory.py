@@ -6,9 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from sigmapca_cli.reproduce import theory
-from sigmapca_cli.reproduce.judge import HELD, NOT_HELD, judge
 from sigmapca_cli.reproduce.plan import Setting
 from sigmapca_cli.reproduce.results import Results
+from sigmapca_cli.reproduce.verdicts import HELD, NOT_HELD, judge
 
 
 def test_the_eigenvalue_map_is_that_of_the_iteration():

@@ -8,13 +8,11 @@ from solver_helpers import orthogonal
 
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import steps
-from sigmapca_cli.solvers.newton.adapt import Adaptive
+from sigmapca_cli.solvers.newton.jacobian import Product, measure
 from sigmapca_cli.solvers.newton.krylov import Arnoldi, MatrixFreeJacobian
-from sigmapca_cli.solvers.newton.product import Product
-from sigmapca_cli.solvers.newton.score_moments import measure
 from sigmapca_cli.solvers.newton.scores import lookup
 from sigmapca_cli.solvers.newton.solve import solve
-from sigmapca_cli.solvers.newton.stage import Stage
+from sigmapca_cli.solvers.newton.stage import Adaptive, Stage
 from sigmapca_cli.solvers.rows.parallel import threads
 
 K = 48

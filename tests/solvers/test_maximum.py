@@ -9,9 +9,8 @@ from scipy.linalg import expm
 from solver_helpers import components, matched, orthogonal, sources
 
 from sigmapca_cli.solvers.fourth_moments import ascent, contrast, influence
-from sigmapca_cli.solvers.fourth_moments.fourth import Fourth
+from sigmapca_cli.solvers.fourth_moments.fourth import Fourth, Streamed
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
-from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
 from sigmapca_cli.solvers.newton.jacobian import unpack
 from sigmapca_cli.system.errors import InputError
 

@@ -9,7 +9,7 @@ from sigmapca_cli.settings.schema import Config, SolverConfig
 from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import merit
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import SCORES, lookup
 from sigmapca_cli.solvers.newton.solve import solve
 from sigmapca_cli.system.errors import InputError

@@ -16,7 +16,7 @@ from sigmapca_cli.runner.solved import refusal_without_a, solve_moments, solve_n
 from sigmapca_cli.runner.start import initial_filters
 from sigmapca_cli.settings.schema import Config, SolverConfig
 from sigmapca_cli.solvers.fourth_moments.fit import moments_fit
-from sigmapca_cli.solvers.rows.clip import clipped
+from sigmapca_cli.solvers.rows.projection import clipped
 
 
 def planted(kind, n=30_000):

@@ -7,7 +7,7 @@ from mechanisms import every
 from solver_helpers import components, matched, orthogonal, sources
 
 from sigmapca_cli.solvers.newton import jacobian as jac
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import SCORES, lookup
 from sigmapca_cli.solvers.newton.solve import solve
 from sigmapca_cli.system.errors import InputError

@@ -22,7 +22,7 @@ from sigmapca_cli.solvers.fourth_moments.maximum import maximise
 from sigmapca_cli.solvers.main_loss.fit import lica_fit, newton_fit
 from sigmapca_cli.solvers.newton import polish, solve
 from sigmapca_cli.solvers.rows import projection
-from sigmapca_cli.solvers.rows.clip import quantile_of
+from sigmapca_cli.solvers.rows.projection import quantile_of
 from sigmapca_cli.system import row_shards
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.processes import blas

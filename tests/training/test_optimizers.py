@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from sigmapca_cli.training.length import cosine
 from sigmapca_cli.training.optimizers import SGD, Adam, tangent, zero_state
-from sigmapca_cli.training.schedule import cosine
 
 torch.set_num_threads(1)
 

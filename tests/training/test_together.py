@@ -19,7 +19,7 @@ from sigmapca_cli.runner.grouped import group_key
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.system.errors import RunFailed
 from sigmapca_cli.training import loop, stopping
-from sigmapca_cli.training.schedule import rate_factor
+from sigmapca_cli.training.length import rate_factor
 from sigmapca_cli.training.stacked_step import ThreadedStep, stacked_step
 
 DATA = (

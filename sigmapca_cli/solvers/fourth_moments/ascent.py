@@ -13,8 +13,7 @@ import numpy as np
 
 from sigmapca_cli.linalg.rotations import disjoint_pairs
 from sigmapca_cli.solvers.fourth_moments import contrast
-from sigmapca_cli.solvers.fourth_moments.fourth import Fourth, Point
-from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
+from sigmapca_cli.solvers.fourth_moments.fourth import Fourth, Point, Streamed
 from sigmapca_cli.solvers.newton import steps
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.system.row_shards import agreed

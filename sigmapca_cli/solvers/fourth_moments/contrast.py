@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigmapca_cli.solvers.fourth_moments.fourth import Fourth, Point, expanded
-from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.newton.jacobian import pack, pairs
 
 Array = np.ndarray
 
@@ -48,9 +48,7 @@ def blocks(C: Array, shared: Array, G: Array, s: Array, lam: float) -> Array:
 def hessian(N: Array) -> Array:
     """Return the Hessian of F on pairs i < j, (k(k−1)/2, k(k−1)/2), from the blocks N."""
     k = len(N)
-    i, j = np.triu_indices(k, 1)
-    index = np.zeros((k, k), np.int64)
-    index[i, j] = index[j, i] = np.arange(len(i))
+    i, _, index, _ = pairs(k)
     H = np.zeros((len(i), len(i)))
     for c in range(k):
         others = np.delete(np.arange(k), c)

@@ -60,7 +60,7 @@ def moments_fit(
     threads : int, optional
         Threads of the products; what suits the size unless given.
     clip : float, optional
-        Quantile of the row norms beyond which rows are drawn in (`solvers.rows.clip`).
+        Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
 
     Returns
     -------

@@ -1,17 +1,22 @@
-"""Second moments and fourth cumulants of all components, from one pass over the rows.
+"""Second moments and fourth cumulants of the components: all of them, or streamed where these are too many.
 
 Every moment E[y_a y_b y_c y_d] with a ≤ b ≤ c ≤ d is summed once: k(k + 1)(k + 2)(k + 3)/24 numbers. They are then
 stored as a symmetric matrix over pairs (ab), (cd). A rotation of the components is a product of it with a few columns.
+Of more components each gradient, and each product of the Hessian with one direction, is a pass over the rows of 2·n·k²
+multiplications.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sigmapca_cli.solvers.rows.parallel import means
-from sigmapca_cli.solvers.rows.weights import for_fourth_moments, scaled_to_mean_one, second_moments, split
+from sigmapca_cli.solvers.newton.jacobian import pack, unfolded, unpack
+from sigmapca_cli.solvers.rows.inputs import for_fourth_moments, scaled_to_mean_one, second_moments, split
+from sigmapca_cli.solvers.rows.parallel import means, rows_per_block, spaced
+from sigmapca_cli.system.row_shards import place
 
 Array = np.ndarray
 
@@ -116,15 +121,6 @@ def expanded(U: Array, V: Array) -> Array:
     return np.asarray(coefficients)
 
 
-def unfolded(rows: Array) -> Array:
-    """Return rows (…, P) as (…, k, k), symmetric in the last two axes."""
-    k = int(np.sqrt(2 * rows.shape[-1]))
-    a, b = np.triu_indices(k)
-    full = np.empty((*rows.shape[:-1], k, k))
-    full[..., a, b] = full[..., b, a] = rows
-    return full
-
-
 def gaussian(C: Array) -> Array:
     """Return C_ab C_cd + C_ac C_bd + C_ad C_bc, (P, P): the fourth moments of Gaussian components."""
     a, b = np.triu_indices(len(C))
@@ -161,3 +157,67 @@ def symmetric(sums: tuple[Array, ...], k: int) -> Array:
         i, j, low, high = four
         M[row] = flat[begin[j] + i * (P - offset[j]) + offset[low] - offset[j] + high - low]
     return M
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Centred rows Y (n, k) with second moments C (k, k); of a rank, Y holds its share of the n rows.
+
+    Of rows with weights, C has the weights, and Y is w^¼ times the rows: only fourth moments are made of it.
+    """
+
+    Y: Array
+    C: Array
+    n: int
+
+    @classmethod
+    def of(cls, Y: Array, count: int | None = None, k: int | None = None) -> Streamed:
+        """Take all rows, or one from each of `count` equal stretches; the same rows on every call.
+
+        k: number of components, where weights of the rows are a further column of Y.
+        """
+        where = place(Y)
+        if count is not None and count < where[1]:
+            Y = spaced(Y, count, where)
+        k = k or Y.shape[1]
+        Y = scaled_to_mean_one(Y, k)
+        n, (C,) = means(lambda rows: (second_moments(*split(rows, k)),), Y, rows_per_block(k))
+        return cls(for_fourth_moments(*split(Y, k)), C, n)
+
+    def at(self, R: Array) -> Point:
+        """Return the second moments at R and the cumulants that the gradient needs, as `Fourth.at`."""
+        C = R.T @ self.C @ R
+        sigma = np.sqrt(np.diag(C))
+        M = np.ascontiguousarray(R / sigma, self.Y.dtype)
+
+        def part(rows: Array) -> tuple[Array, ...]:
+            z = rows @ M
+            return (z.T @ (z * z * z),)
+
+        _, (third,) = means(part, self.Y, rows_per_block(len(R)))
+        cross = third * np.outer(sigma, sigma**3) - 3 * C * np.diag(C)
+        return Point(R, C, cross)
+
+    def product(self, point: Point, G: Array, s: Array, lam: float) -> Callable[[Array], Array]:
+        """Return the function θ ↦ Hθ on pairs i < j, H the Hessian of F at the point, without the blocks of
+        `contrast.blocks`."""
+        C, k = point.C, len(point.R)
+        sigma, symmetric = point.sigma, (G + G.T) / 2
+        M = np.ascontiguousarray(point.R / sigma, self.Y.dtype)
+
+        def times(theta: Array) -> Array:
+            A = unpack(theta, k).T
+            moves = np.ascontiguousarray(sigma[:, None] * A, self.Y.dtype)
+
+            def part(rows: Array) -> tuple[Array, ...]:
+                z = rows @ M
+                return (z.T @ (z * z * (z @ moves)),)
+
+            _, (fourth,) = means(part, self.Y, rows_per_block(k))
+            CA = C @ A
+            own = np.diag(CA)  # E[y_j d_j] for d = yA
+            shared = fourth * np.outer(sigma, sigma**2) - np.diag(C) * CA - 2 * C * own
+            X = 4 * CA * np.diag(C) + 8 * C * own + 12 * lam * s * shared - symmetric @ A
+            return pack(X.T - X)
+
+        return times

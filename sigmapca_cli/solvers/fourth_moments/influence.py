@@ -10,8 +10,8 @@ import numpy as np
 from sigmapca_cli.solvers.fourth_moments import contrast
 from sigmapca_cli.solvers.fourth_moments.fourth import Point
 from sigmapca_cli.solvers.newton.jacobian import pack
+from sigmapca_cli.solvers.rows.inputs import scaled_to_mean_one, split, times
 from sigmapca_cli.solvers.rows.stretches import GROUPS, error_of, fitted_threshold, widened_means
-from sigmapca_cli.solvers.rows.weights import scaled_to_mean_one, split, times
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.system.row_shards import added, gathered, place
 

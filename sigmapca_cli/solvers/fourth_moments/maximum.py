@@ -13,13 +13,11 @@ import numpy as np
 from sigmapca_cli.linalg.rotations import matches, random_orthonormal
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
 from sigmapca_cli.solvers.fourth_moments.ascent import End, Step, View
-from sigmapca_cli.solvers.fourth_moments.fourth import Fourth
-from sigmapca_cli.solvers.fourth_moments.streamed import Streamed
+from sigmapca_cli.solvers.fourth_moments.fourth import Fourth, Streamed
 from sigmapca_cli.solvers.newton.solve import LEVELS
-from sigmapca_cli.solvers.rows.inputs import checked_rows, checked_start, in_order
+from sigmapca_cli.solvers.rows.inputs import checked_rows, checked_start, held, in_order, weighted_mean
 from sigmapca_cli.solvers.rows.parallel import count, means
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
-from sigmapca_cli.solvers.rows.weights import held, weighted_mean
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.row_shards import agreed, sharing
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from sigmapca_cli.solvers.independence.contrast import bell
 from sigmapca_cli.solvers.independence.rows import Part, Rows
-from sigmapca_cli.solvers.rows.weights import times
+from sigmapca_cli.solvers.rows.inputs import times
 from sigmapca_cli.system.row_shards import added
 
 Array = np.ndarray

@@ -25,7 +25,7 @@ from sigmapca_cli.solvers.independence.null import NULL_SHAPE, NULL_SPREAD, in_g
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.stretches import apart, apart_bound, filtered, spread_of_stretches
 from sigmapca_cli.solvers.newton.jacobian import pack
-from sigmapca_cli.solvers.unsure import unsure
+from sigmapca_cli.solvers.rows.stretches import unsure
 
 Array = np.ndarray
 Scores = Callable[[Array], tuple[Array, Array]]

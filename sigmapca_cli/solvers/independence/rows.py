@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sigmapca_cli.solvers.rows.inputs import checked_rows
+from sigmapca_cli.solvers.rows.inputs import checked_rows, held
 from sigmapca_cli.solvers.rows.parallel import BLOCK, TASK, spaced, total
-from sigmapca_cli.solvers.rows.weights import held
 from sigmapca_cli.system.row_shards import place, shared
 
 Array = np.ndarray

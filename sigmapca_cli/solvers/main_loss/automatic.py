@@ -15,14 +15,13 @@ from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.fit import answered
 from sigmapca_cli.solvers.independence.null import told_apart
 from sigmapca_cli.solvers.independence.rows import Rows
-from sigmapca_cli.solvers.newton.adapt import Adaptive
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import lookup
-from sigmapca_cli.solvers.newton.stage import Stage
+from sigmapca_cli.solvers.newton.stage import Adaptive, Stage
+from sigmapca_cli.solvers.rows.inputs import held
 from sigmapca_cli.solvers.rows.parallel import count as count_rows
 from sigmapca_cli.solvers.rows.parallel import rows_per_block
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
-from sigmapca_cli.solvers.rows.weights import held
 
 Array = np.ndarray
 

@@ -61,7 +61,7 @@ def newton_fit(
     starts : int
         Number of starts (`several.solve_from`); the solution with the greatest J is kept.
     clip : float, optional
-        Quantile of the row norms beyond which rows are drawn in (`solvers.rows.clip`).
+        Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
     a_from : {"independence", "sign"}
         How a="auto" chooses: at the answer of solver=independence, where the steps then start (`automatic`), or while
         they run, by the sign of each component's certificate, as older versions did.

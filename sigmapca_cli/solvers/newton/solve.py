@@ -13,16 +13,14 @@ import numpy as np
 
 from sigmapca_cli.solvers.newton import jacobian as jac
 from sigmapca_cli.solvers.newton import steps
-from sigmapca_cli.solvers.newton.adapt import Adaptive
 from sigmapca_cli.solvers.newton.controller import ESCAPE_ANGLE, Controller
-from sigmapca_cli.solvers.newton.score_moments import measure
+from sigmapca_cli.solvers.newton.jacobian import measure
 from sigmapca_cli.solvers.newton.scores import Score, lookup
-from sigmapca_cli.solvers.newton.stage import Stage
-from sigmapca_cli.solvers.rows.inputs import checked_a, checked_rows, checked_start, in_order
+from sigmapca_cli.solvers.newton.stage import Adaptive, Stage
+from sigmapca_cli.solvers.rows.inputs import checked_a, checked_rows, checked_start, held, in_order
 from sigmapca_cli.solvers.rows.parallel import count as count_rows
 from sigmapca_cli.solvers.rows.parallel import rows_per_block
 from sigmapca_cli.solvers.rows.parallel import threads as on_threads
-from sigmapca_cli.solvers.rows.weights import held
 from sigmapca_cli.system.row_shards import agreed
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ from solver_helpers import matched
 from source_kinds import ALL, planted, projected, series
 from thread_ranks import on_ranks
 
-from sigmapca_cli.solvers.independence.choose import CAUTIOUS, LIKELIHOOD, solve_at_chosen_tau
 from sigmapca_cli.solvers.independence.dependence import LEVEL, dependence
+from sigmapca_cli.solvers.independence.fit import CAUTIOUS, LIKELIHOOD, answered
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import solve
 
@@ -108,8 +108,8 @@ def test_shares_of_the_rows_give_the_test_of_all_rows():
 def test_independent_sources_are_solved_at_tau_one(kind):
     X, E = planted(kind, 1000, 3)
     Y, P = projected(X, 5)
-    chosen = solve_at_chosen_tau(Y)
-    assert chosen.dependence.independent and chosen.result.tau == LIKELIHOOD
+    chosen = answered(Y)
+    assert chosen.test.independent and chosen.result.tau == LIKELIHOOD
     assert matched(P @ chosen.result.R, E) > 0.99
 
 
@@ -120,19 +120,20 @@ def standardised(X):
 
 
 def test_dependent_components_of_a_real_table_are_solved_at_a_cautious_tau():
-    chosen = solve_at_chosen_tau(projected(standardised(load_breast_cancer().data), 6)[0])
-    assert not chosen.dependence.independent and chosen.result.tau == CAUTIOUS
-    assert chosen.full.tau == LIKELIHOOD
+    chosen = answered(projected(standardised(load_breast_cancer().data), 6)[0])
+    assert not chosen.test.independent and chosen.result.tau == CAUTIOUS
 
 
 def test_dependence_that_no_pair_shows_is_seen_in_all_pairs_together():
     """Halves of a real table, 89 rows each: the sum over the pairs sees what single pairs often do not."""
     X = standardised(load_wine().data)
     parts = [np.random.default_rng(seed).permutation(len(X))[:89] for seed in range(8)]
-    found = [solve_at_chosen_tau(projected(X[part], 4)[0]) for part in parts]
-    assert sum(not one.dependence.pairs() for one in found) >= 2
-    assert sum(one.dependence.is_spread for one in found) >= 6
-    assert all((one.result.tau == LIKELIHOOD) == one.dependence.independent for one in found)
+    halves = [projected(X[part], 4)[0] for part in parts]
+    found = [answered(Y, LIKELIHOOD) for Y in halves]
+    assert sum(not one.test.pairs() for one in found) >= 2
+    assert sum(one.test.is_spread for one in found) >= 6
+    chosen = [answered(Y).result.tau == LIKELIHOOD for Y in halves]
+    assert chosen == [one.test.independent for one in found]
 
 
 def test_a_minimum_that_is_not_at_the_sources_shows_in_the_test():

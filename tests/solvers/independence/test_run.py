@@ -12,7 +12,7 @@ import sigmapca_cli as sp
 from sigmapca_cli.evaluation import metrics
 from sigmapca_cli.evaluation.words import dependence_said
 from sigmapca_cli.runner.ending import dependence_words, order_words, verdict_words
-from sigmapca_cli.solvers.independence.choose import CAUTIOUS
+from sigmapca_cli.solvers.independence.fit import CAUTIOUS
 
 SIGMA = np.array([2.0, 2.0, 1.0, 1.0])
 
