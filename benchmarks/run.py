@@ -113,13 +113,11 @@ def products(b: int, p: int, k: int, rows: bool) -> Callable[[], None]:
 def stepping(ours, stack: contextlib.ExitStack, *, same: bool = False) -> tuple[Callable[[], None], Iterator]:
     """A function that trains so many steps, and the rows that it trains on: new ones, or the same again and again."""
     from sigmapca_cli.training.batches import Batch
-    from sigmapca_cli.training.forked_batches import open_batches
     from sigmapca_cli.training.stacked_step import stacked_step
 
     ours.batches.prepare(True)
-    ahead = stack.enter_context(open_batches([ours.batches], 10_000))
     step = stack.enter_context(stacked_step([ours]))
-    batches: Iterator[Batch] = itertools.chain.from_iterable(ahead.epoch(e) for e in itertools.count())
+    batches: Iterator[Batch] = itertools.chain.from_iterable(ours.batches.epoch(e) for e in itertools.count())
     if same:
         first = next(batches)
         batches = itertools.repeat(Batch(first.x.copy(), first.power))

@@ -14,8 +14,6 @@ from sigmapca_cli.data.truth import Truth
 class MemorySource(Source):
     """Rows of a matrix (n, p) that is already in memory."""
 
-    in_memory = True
-
     def __init__(
         self,
         name: str,

@@ -75,7 +75,6 @@ class Source(SecondMoments):
     by_subject: bool = False  # rows are those of subjects, of whom a piece each
     pictures: int | None = None  # how many the rows are windows of
     timed: bool = False  # a column of the file counts the time
-    in_memory: bool = False  # no open file, so that a forked process may read rows
     mean: Array
     scale: Array
     whitening: Whitening | None = None

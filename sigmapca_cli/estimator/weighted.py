@@ -58,7 +58,6 @@ class WeightedSource(Source):
         Divided by their mean.
     """
 
-    in_memory = True
     drawing = False
 
     def __init__(self, X: Any, weights: Array) -> None:

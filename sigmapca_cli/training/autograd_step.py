@@ -28,7 +28,6 @@ class AutogradStep:
     """
 
     wants_centred = False
-    uses_numpy = False
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Which rows a step sees: a new order every epoch, gathered a few batches at a time."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -10,7 +12,6 @@ import numpy as np
 from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.system.processes import cores
-from sigmapca_cli.training.order import random_order, through_buffer
 
 # Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
 # many rows are best; a block of more rows does not fit into the cache.
@@ -77,19 +78,10 @@ class Batches:
         for block in range(first, self.per_epoch, self.block):
             yield range(block, min(block + self.block, self.per_epoch))
 
-    def cut(self, rows: np.ndarray, power: np.ndarray, numbers: range) -> list[Batch]:
-        """Return the batches with these numbers out of a block that holds them one after the other."""
-        count = min(numbers.stop * self.size, self.source.n) - numbers.start * self.size
-        return [
-            Batch(rows[i * self.size : min((i + 1) * self.size, count)], power[i])
-            for i in range(len(numbers))
-        ]
-
-    def gather(self, order: np.ndarray, numbers: range, buffer: np.ndarray | None = None) -> list[Batch]:
-        """Return the batches with these numbers, written into the buffer given or into one of our own."""
+    def gather(self, order: np.ndarray, numbers: range) -> list[Batch]:
+        """Return the batches with these numbers, written into a buffer of our own."""
         index = order[numbers.start * self.size : numbers.stop * self.size].astype(np.int64)
-        buffer = self.buffer(numbers.start) if buffer is None else buffer
-        rows = self.source.take(index, out=buffer[: len(index)])
+        rows = self.source.take(index, out=self.buffer(numbers.start)[: len(index)])
         whole = len(rows) // self.size * self.size
         return [*self.split(rows[:whole]), *self.split(rows[whole:])]
 
@@ -139,3 +131,44 @@ def batches_per_epoch(n: int, batch_size: int) -> int:
 def rows_at_once(p: int) -> int:
     """Return the number of rows of p features that are gathered at once: fewer than usual where they are wide."""
     return BLOCK_ROWS if p <= WIDE else max(1, BLOCK_ROWS * WIDE // p)
+
+
+PIECE = 1 << 20
+"""Rows sent through the shuffle buffer by one sort."""
+
+
+def kind(n: int) -> type[np.signedinteger]:
+    """Return the smallest integer type that counts n rows."""
+    return np.int32 if n < 2**31 else np.int64
+
+
+def random_order(n: int, generator: np.random.Generator) -> np.ndarray:
+    """Return a random permutation of n rows."""
+    order = np.arange(n, dtype=kind(n))
+    generator.shuffle(order)  # in place: n may be tens of millions
+    return order
+
+
+def through_buffer(n: int, size: int, generator: np.random.Generator) -> np.ndarray:
+    """Return the order, (n,), in which rows 0 … n − 1 leave a buffer of `size` rows, as in tf.data's shuffle.
+
+    The buffer holds the first rows. At each time a random row leaves it and the next row takes its place, so
+    order[t] < t + size. The row that leaves at time t took that place when the place was last drawn. So a stable sort
+    by place puts each row behind the one that it follows.
+    """
+    order = np.empty(n, kind(n))
+    held = np.arange(size, dtype=order.dtype)
+    for start in range(size, n, PIECE):
+        coming = np.arange(start, min(start + PIECE, n), dtype=order.dtype)
+        places = generator.integers(size, size=len(coming), dtype=np.int32 if size < 2**31 else np.int64)
+        turn = np.argsort(places, kind="stable")
+        places, coming = places[turn], coming[turn]
+        new = np.diff(places, prepend=-1) != 0  # the first to be drawn at its place
+        leaving = np.roll(coming, 1)
+        leaving[new] = held[places[new]]
+        order[start - size : start - size + len(coming)][turn] = leaving
+        last = np.roll(new, -1)
+        held[places[last]] = coming[last]
+    generator.shuffle(held)
+    order[n - size :] = held
+    return order

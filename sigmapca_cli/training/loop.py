@@ -12,7 +12,7 @@ import numpy as np
 
 from sigmapca_cli.system.processes import mapped
 from sigmapca_cli.training.arrays import as_numpy, stack
-from sigmapca_cli.training.forked_batches import open_batches
+from sigmapca_cli.training.batches import StackedBatches
 from sigmapca_cli.training.stacked_step import stacked_step
 from sigmapca_cli.training.trainer import Trainer
 
@@ -55,27 +55,27 @@ def train_group(group: Group, until: int, hooks: LoopHooks) -> None:
     with stacked_step(group) as step:
         for run in group:
             run.batches.prepare(step.wants_centred)
-        steps = first.ends[-1] - first.step if step.uses_numpy else 0
-        with open_batches([run.batches for run in group], steps) as batches:
-            while first.step < until:
-                epoch, start = first.position
-                if start == 0:
-                    for run in group:
-                        run.begin_epoch()
-                for batch in batches.epoch(epoch, start):
-                    window.append(step.advance(batch, first.step + 1, [run.factor for run in group]))
-                    for run in group:
-                        run.step += 1
-                    if first.step % first.cfg.log_every == 0 or first.epoch_ended:
-                        hand_out(window, group)
-                        if not log_window(group, hooks):
-                            return
-                    if hooks.pauses(first.step):
-                        hand_out(window, group)
-                        hooks.pause()
-                    if first.step == until:
-                        hand_out(window, group)
+        each = [run.batches for run in group]
+        batches = each[0] if len({one.seed for one in each}) == 1 else StackedBatches(each)
+        while first.step < until:
+            epoch, start = first.position
+            if start == 0:
+                for run in group:
+                    run.begin_epoch()
+            for batch in batches.epoch(epoch, start):
+                window.append(step.advance(batch, first.step + 1, [run.factor for run in group]))
+                for run in group:
+                    run.step += 1
+                if first.step % first.cfg.log_every == 0 or first.epoch_ended:
+                    hand_out(window, group)
+                    if not log_window(group, hooks):
                         return
+                if hooks.pauses(first.step):
+                    hand_out(window, group)
+                    hooks.pause()
+                if first.step == until:
+                    hand_out(window, group)
+                    return
 
 
 def hand_out(window: list[Any], group: Group) -> None:

@@ -49,8 +49,6 @@ class Step(Protocol):
     """R."""
     wants_centred: bool
     """Whether the rows of a batch have to come centred on the batch, with their mean square."""
-    uses_numpy: bool
-    """Whether the step computes on NumPy's arrays, so that batches are worth a process of their own."""
 
     def advance(self, batch: Batch, count: int, factors: Sequence[float]) -> Array:
         """Make step number `count`, from 1. Return the losses, (R,) or (). `factors` (R,) scale the learning rates."""

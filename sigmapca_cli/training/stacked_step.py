@@ -78,7 +78,6 @@ class ThreadedStep:
     """The runs of a group in parts, one on each core: they share the batch and nothing else."""
 
     wants_centred = True
-    uses_numpy = True
 
     def __init__(self, parts: list[Step], pool: ThreadPoolExecutor) -> None:
         self.parts, self.pool, self.runs = parts, pool, sum(part.runs for part in parts)

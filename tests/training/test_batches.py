@@ -5,9 +5,8 @@ import pytest
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.training import order as orders
-from sigmapca_cli.training.batches import Batch, Batches
-from sigmapca_cli.training.order import through_buffer
+from sigmapca_cli.training import batches as orders
+from sigmapca_cli.training.batches import Batch, Batches, through_buffer
 
 
 def source(n: int = 101):

@@ -34,8 +34,6 @@ class PatchSource(Source):
     Feature (r · patch + c) · channels + channel is row r, column c of the window. Zero padding when pad > 0.
     """
 
-    in_memory = True
-
     def __init__(
         self, name: str, images: NDArray, patch: int, stride: int, pad: int, options: Standardisation
     ) -> None:

@@ -44,7 +44,7 @@ CANCELS = 1e6
 class SparseSource(Source):
     """Rows of a matrix of compressed rows (n, p)."""
 
-    in_memory = sparse = True
+    sparse = True
 
     def __init__(
         self,
