@@ -107,7 +107,7 @@ def stability(filters: Sequence[ArrayLike], clusters: int | None = None) -> Stab
     pooled = np.hstack([W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny) for W in runs])
     similarity = cosines(pooled, pooled)
     run_of = np.repeat(np.arange(len(runs)), [W.shape[1] for W in runs])
-    label = clustered(similarity, clusters or max(W.shape[1] for W in runs))
+    label = _clustered(similarity, clusters or max(W.shape[1] for W in runs))
     return _describe(pooled, similarity, label, run_of, [W.shape[1] for W in runs])
 
 
@@ -120,7 +120,7 @@ def _describe(
         inside = np.flatnonzero(label == cluster)
         outside = np.flatnonzero(label != cluster)
         among = similarity[np.ix_(inside, inside)]
-        within.append(without_self(among))
+        within.append(_without_self(among))
         across.append(similarity[np.ix_(inside, outside)].mean() if len(outside) else 0.0)
         centre.append(inside[np.argmax(among.sum(axis=1))])
         fraction.append(len(np.unique(run_of[inside])) / len(sizes))
@@ -132,7 +132,7 @@ def _describe(
     members = np.array(centre)[order]
     values, covered = index[order], np.array(fraction)[order]
     alike = (values >= RELIABLE_INDEX) & (covered >= RELIABLE_RUNS)
-    chance = chance_level(len(sizes))
+    chance = _chance_level(len(sizes))
     beyond = np.array(within)[order] > chance
     return Stability(
         index=values,
@@ -147,39 +147,16 @@ def _describe(
     )
 
 
-def without_self(similarity: Array) -> float:
-    """Return the mean similarity of two different estimates: agreement with itself says nothing.
-
-    Parameters
-    ----------
-    similarity : ndarray of shape (m, m)
-        Of the members of a cluster.
-
-    Returns
-    -------
-    float
-        0 for one estimate alone.
-    """
+def _without_self(similarity: Array) -> float:
+    """Return the mean similarity of two different estimates, 0 for one: agreement with itself says nothing."""
     m = len(similarity)
     return float((similarity.sum() - np.trace(similarity)) / (m * (m - 1))) if m > 1 else 0.0
 
 
 @cache
-def chance_level(runs: int) -> float:
-    """Return the mean |cos| within a cluster that freely turning axes exceed in 5 % of cases.
+def _chance_level(runs: int) -> float:
+    """Return the mean |cos| within a cluster that freely turning axes exceed in 5 % of cases: 0.99 for 3 runs.
 
-    Parameters
-    ----------
-    runs : int
-        How many runs are compared.
-
-    Returns
-    -------
-    float
-        0.9995 for 2 runs, 0.99 for 3, 0.81 in the limit of many.
-
-    Notes
-    -----
     By simulation, with the same clustering, of two axes in their plane. It is the worst case: in more dimensions free
     axes meet less often.
     """
@@ -189,29 +166,16 @@ def chance_level(runs: int) -> float:
         angle = random.uniform(0, np.pi / 2, runs)
         both = np.concatenate([angle, angle + np.pi / 2])
         similarity = np.abs(np.cos(both[:, None] - both))
-        label = clustered(similarity, 2)
+        label = _clustered(similarity, 2)
         for cluster in range(label.max() + 1):
             inside = np.flatnonzero(label == cluster)
             covered = len(np.unique(inside % runs)) / runs >= RELIABLE_RUNS
-            levels.append(without_self(similarity[np.ix_(inside, inside)]) if covered else 0.0)
+            levels.append(_without_self(similarity[np.ix_(inside, inside)]) if covered else 0.0)
     return float(np.quantile(levels, 1 - USED * FALSE_RATE))
 
 
-def clustered(similarity: Array, count: int) -> NDArray[np.intp]:
-    """Return the cluster of each estimate, by average linkage.
-
-    Parameters
-    ----------
-    similarity : ndarray of shape (m, m)
-        Such as |cos|.
-    count : int
-        How many clusters at most.
-
-    Returns
-    -------
-    ndarray of int, of shape (m,)
-        Numbers of clusters, from 0 on.
-    """
+def _clustered(similarity: Array, count: int) -> NDArray[np.intp]:
+    """Return the cluster of each estimate, (m,), of at most `count`, by average linkage of 1 − similarity (m, m)."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 

@@ -84,18 +84,6 @@ class LinearICA(SigmaPCA):
         super().constrain_()
         put_back_(self.rotation, "symmetric")
 
-    def reconstruct(self, y: Tensor) -> Tensor:
-        """Return the rows that components stand for.
-
-        Parameters
-        ----------
-        y : Tensor of shape (…, k)
-            Components.
-
-        Returns
-        -------
-        Tensor of shape (…, p)
-            The rows yVᵀΣWᵀ + μ.
-        """
-        W = self.filters
-        return (y @ self.V.mT * self.sigma).to(W.dtype) @ W.mT + self.running_mean.to(W.dtype)
+    def _on_filters(self, y: Tensor) -> Tensor:
+        """Return yVᵀΣ, what components are along the filters."""
+        return y @ self.V.mT * self.sigma

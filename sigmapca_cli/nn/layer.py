@@ -222,10 +222,14 @@ class SigmaPCA(LossOfLayer):
         Returns
         -------
         Tensor of shape (…, p)
-            The rows yWᵀ + μ, the nearest ones where W has orthonormal columns.
+            The rows yWᵀ + μ, the nearest ones where W has orthonormal columns; of linear ICA yVᵀΣWᵀ + μ.
         """
         W = self.filters
-        return y @ W.mT + self.running_mean.to(W.dtype)
+        return self._on_filters(y).to(W.dtype) @ W.mT + self.running_mean.to(W.dtype)
+
+    def _on_filters(self, y: Tensor) -> Tensor:
+        """Return what components are along the filters."""
+        return y
 
     # ---- before and after steps ----
 

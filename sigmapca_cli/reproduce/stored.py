@@ -7,32 +7,20 @@ of these files.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sigmapca_cli.reproduce.registry import ORDER
 from sigmapca_cli.reproduce.summary import Reports, counts, markdown, number, share, spread, table
-from sigmapca_cli.reproduce.verdicts import WAYS, folder_of, read_reports, state
+from sigmapca_cli.reproduce.verdicts import WAYS, read_reports, state
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 
 Stored = dict[str, Any]
-QUOTED = (
-    "loss",
-    "negentropy_mean",
-    "kurtosis_mean",
-    "explained_variance",
-    "orthogonality_error",
-    "mcc",
-    "sigma_first",
-)
 KINDS = (
-    "claim", "run", "held", "ours", "ordering", "mcc", "explained", "command", "agreement", "halves", "results",
+    "claim", "held", "ours", "ordering", "mcc", "explained", "command", "agreement", "halves", "results",
     "table",
 )  # fmt: skip
 OF_A_RUN = {"mcc": "mcc", "explained": "explained_variance", "command": "command"}
@@ -42,22 +30,13 @@ PLACE = re.compile(r"\{\{(.+?)\}\}")
 def with_new(stored: Stored, root: Path) -> Stored:
     """Return the stored results with those below `root` in place of older ones; what was not made again stays.
 
-    A report is the verdicts of one experiment and way; with it go the quoted numbers of its runs.
+    A report is the verdicts of one experiment and way.
     """
     made = {f"{name}/{way}": report for (name, way), report in read_reports(root, list(ORDER)).items()}
-    numbers = {key: numbers_of(folder_of(root, *key.split("/"))) for key in made}
     return {
         "command": "sigmapca reproduce --all --recipe both --write-docs",
         "reports": {**stored.get("reports", {}), **made},
-        "numbers": {**stored.get("numbers", {}), **numbers},
     }
-
-
-def numbers_of(folder: Path) -> dict[str, dict[str, float]]:
-    """Return {run: {metric: value}} of numbers.csv."""
-    with (folder / "numbers.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {row["panel"]: {name: float(row[name]) for name in QUOTED if row.get(name)} for row in rows}
 
 
 def reports_of(stored: Stored) -> Reports:
@@ -98,7 +77,7 @@ def render(template: str, results: dict[str, Any]) -> str:
     """Return a template with its places filled.
 
     {{claim WAY EXPERIMENT | words of the claim | FIELD}}: FIELD is value, low, high, least, greatest, state, spread or
-    also. {{run WAY EXPERIMENT PANEL METRIC}}: the mean over the seeds. {{held WAY}}, {{ours WAY}}: how many claims
+    also. {{held WAY}}, {{ours WAY}}: how many claims
     held. {{ordering}}: the table of docs/results/ordering.json. {{mcc RUN}}, {{explained RUN}}, {{command RUN}}: of a
     run of docs/results/findings.json. {{halves DATA K | START}}: a row of docs/results/halves.json, the agreement from
     this start at each a; {{agreement}}: the table of the other methods. {{table FILE | KEY …}}: a stored table with a
@@ -115,8 +94,6 @@ def fill(words: str, results: dict[str, Any]) -> str:
     try:
         if kind == "claim":
             return claim(stored, *(part.strip() for part in rest.split(" | ")))
-        if kind == "run":
-            return run_mean(stored, *rest.split(" "))
         if kind in ("held", "ours"):
             if rest not in WAYS:
                 raise KeyError(rest)
@@ -193,10 +170,3 @@ def halves(stored: Stored, data: str, start: str) -> str:
             value = f"{row[start]['agreement']:.4f}"
             cells.append(value if row[start]["converged"] else f"({value})")
     return " | ".join(cells)
-
-
-def run_mean(stored: Stored, way: str, experiment: str, panel: str, metric: str) -> str:
-    """Return the mean of a metric over the seeds of a panel."""
-    runs = stored["numbers"][f"{experiment}/{way}"]
-    values = [row[metric] for name, row in runs.items() if name.partition("@")[0] == panel]
-    return number(float(np.mean(values))) if values else number(runs[panel][metric])

@@ -46,7 +46,7 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
 
     Notes
     -----
-    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and the metadata of `facts`; of more
+    npz and safetensors hold the arrays of `NAMES` that the run has, in float64, and their metadata; of more
     than 2,048 features whitening is two factors (p, r), `whitening_left` and `whitening_right`. onnx
     holds components = ((raw − mean)/scale [@ whitening]) @ encoder and its inverse, in float32. fif is an ICA of MNE
     (`solution.ica`), in a file whose name ends in -ica.fif.
@@ -61,23 +61,10 @@ def export(run: Any, path: str | Path, kind: str | None = None) -> Path:
     return path
 
 
-def solution_arrays(run: Any) -> dict[str, np.ndarray]:
-    """Return the arrays of `NAMES` that a run has.
+def _solution_arrays(run: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of `NAMES` that a run has, in float64, contiguous; of a run on maps those of its grid too.
 
-    Parameters
-    ----------
-    run : runs.read.Run
-        A finished run.
-
-    Returns
-    -------
-    dict of str to ndarray
-        In float64, contiguous.
-
-    Raises
-    ------
-    InputError
-        If one of filters, sigma, encoder, decoder, mean and scale is missing.
+    Raise InputError if filters or sigma are missing.
     """
     found = {name: getattr(run, name, None) for name in NAMES}
     if isinstance(T := found["whitening"], LowRank):
@@ -90,19 +77,8 @@ def solution_arrays(run: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def facts(run: Any) -> dict[str, str]:
-    """Return what a reader needs to use the arrays, as text.
-
-    Parameters
-    ----------
-    run : runs.read.Run
-        A finished run.
-
-    Returns
-    -------
-    dict of str to str
-        The format, the formula, model, seed and hashes; names of features and shape of a patch where there are some.
-    """
+def _facts(run: Any) -> dict[str, str]:
+    """Return what a reader needs to use the arrays, as text: format, formula, model, hashes, names, shape of a patch."""
     attrs = run.attrs
     known = {
         name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs
@@ -127,41 +103,15 @@ def facts(run: Any) -> dict[str, str]:
     }
 
 
-def npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """Return an archive of NumPy; the metadata is a JSON text in `metadata`.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        As `solution_arrays` returns them.
-    metadata : dict of str to str
-        As `facts` returns it.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
-    """
+def _npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Return an archive of NumPy; the metadata is a JSON text in `metadata`."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, metadata=np.array(json.dumps(metadata)), **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
-def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """Return a file in the safetensors layout.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        As `solution_arrays` returns them.
-    metadata : dict of str to str
-        As `facts` returns it.
-
-    Returns
-    -------
-    bytes
-        Length of the header (u64), header in JSON padded to 8 bytes, raw little-endian data.
-    """
+def _safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Return a file in the safetensors layout: length of the header (u64), header in JSON, padded to 8 bytes, data."""
     header: dict[str, Any] = {"__metadata__": metadata}
     start = 0
     for name, a in arrays.items():
@@ -173,29 +123,11 @@ def safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
     return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 
-def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
-    """Return an ONNX graph from raw rows to components, and back to rows.
+def _onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
+    """Return an ONNX graph from raw (rows, p) to components (rows, k) and reconstruction (rows, p), float32.
 
-    Parameters
-    ----------
-    solution : Solution
-        What is applied.
-    metadata : dict of str to str
-        As `facts` returns it.
-
-    Returns
-    -------
-    bytes
-        A model with the input raw (rows, p) and the outputs components (rows, k) and reconstruction (rows, p), float32.
-
-    Raises
-    ------
-    InputError
-        If the package onnx is missing.
-
-    Notes
-    -----
-    The mean is subtracted first instead of being folded into an offset, which would cancel in float32.
+    The mean is subtracted first instead of being folded into an offset, which would cancel in float32. Raise InputError
+    if the package onnx is missing.
     """
     required("exporting to onnx", "onnx")
     from onnx import TensorProto, checker, helper, numpy_helper
@@ -239,8 +171,8 @@ def onnx(solution: Solution, metadata: dict[str, str]) -> bytes:
 
 
 WRITERS: dict[str, Callable[[Any], bytes]] = {
-    "npz": lambda run: npz(solution_arrays(run), facts(run)),
-    "safetensors": lambda run: safetensors(solution_arrays(run), facts(run)),
-    "onnx": lambda run: onnx(Solution.of(run), facts(run)),
+    "npz": lambda run: _npz(_solution_arrays(run), _facts(run)),
+    "safetensors": lambda run: _safetensors(_solution_arrays(run), _facts(run)),
+    "onnx": lambda run: _onnx(Solution.of(run), _facts(run)),
     "fif": ica_file,
 }

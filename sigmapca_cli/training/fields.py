@@ -3,12 +3,18 @@
 A method defines a field G(A): the effective gradient of its trained matrix A, that is, the part of the gradient that
 its constraint permits. Training is stationary where G = 0. `convergence` evaluates G at filters close to those of a
 run. σ is exact over the data, because the noise of a moving average is no property of the filters.
+
+A field is that of one trained matrix, with the rest of the state held constant. Coordinates are those of the rows x, or
+of their projection (`within`). parameter (q, k): the trained matrix; directions (q_x, k): x @ directions are the
+components; draws: whether G depends on random numbers besides the rows; rigid: whether a constraint keeps the matrix
+orthonormal; inner: whether the matrix is a rotation (k, k) of components after a projection; cost: time per row, about,
+in units of that of the hand-written step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,44 +30,6 @@ Array = np.ndarray
 
 GROWTH = 4.0
 """A trained σ or a is also evaluated at this multiple of its value."""
-
-
-class Field(Protocol):
-    """G of one trained matrix, with the rest of the state held constant.
-
-    Coordinates are those of the rows x, or of their projection (`within`).
-    parameter (q, k): the trained matrix; directions (q_x, k): x @ directions are the components; draws: whether G
-    depends on random numbers besides the rows; rigid: whether a constraint keeps the matrix orthonormal; inner:
-    whether the matrix is a rotation (k, k) of components after a projection; cost: time per row, about, in units of
-    that of the hand-written step.
-    """
-
-    @property
-    def parameter(self) -> Array: ...
-
-    @property
-    def directions(self) -> Array: ...
-
-    @property
-    def draws(self) -> bool: ...
-
-    @property
-    def rigid(self) -> bool: ...
-
-    @property
-    def inner(self) -> bool: ...
-
-    @property
-    def cost(self) -> int: ...
-
-    def deviations(self, C: Covariance) -> Array:
-        """Return σ (k,) of the components on rows of covariance C; 1 for a second layer, which follows whitening."""
-
-    def at(self, A: Array, x: Array) -> Array:
-        """Return the effective gradient (G, q, k) at A (q, k), averaged over each group of rows x (G, b, q_x)."""
-
-    def within(self, Q: Array, C: Array) -> Field:
-        """Return the field for rows x @ Q of covariance C (m, m); Q (q_x, m) spans the directions."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +54,11 @@ class NumpyMainField:
         return self.parameter
 
     def deviations(self, C: Covariance) -> Array:
+        """Return σ (k,) of the components on rows of covariance C; 1 for a second layer, which follows whitening."""
         return deviations(self.parameter, C)
 
     def at(self, A: Array, x: Array) -> Array:
+        """Return the effective gradient (G, q, k) at A (q, k), averaged over each group of rows x (G, b, q_x)."""
         sigma = self.fixed_sigma
         if sigma is None:
             factor, added = self.method.sigma.grown if self.method.sigma.name == "ema" else (1.0, 0.0)
@@ -109,6 +79,7 @@ class NumpyMainField:
         return G - A * ((A * G).sum(-2, keepdims=True) / np.square(A).sum(-2, keepdims=True))
 
     def within(self, Q: Array, C: Array) -> NumpyMainField:
+        """Return the field for rows x @ Q of covariance C (m, m); Q (q_x, m) spans the directions."""
         return replace(self, parameter=Q.T @ self.parameter, C=C)
 
 
@@ -172,6 +143,9 @@ class AutogradField:
 
         W = torch.from_numpy(Q.T) @ self.state["W"]
         return replace(self, state={**self.state, "W": W}, C=torch.from_numpy(C))
+
+
+Field = NumpyMainField | AutogradField
 
 
 def fields_of(method: Any, state: dict[str, Any], C: Covariance, size: float) -> list[Field]:

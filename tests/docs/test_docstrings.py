@@ -138,7 +138,7 @@ def test_all_that_is_meant_is_found():
     names = public_names()
     for name in (
         "estimator.projection.Projection.certificate", "storage.read.StoredRun.open", "storage.read.StoredRun.filters",
-            "solution.export.solution_arrays",
+            "solution.export.export",
         "solvers.newton.solve.solve", "evaluation.matching.amari", "evaluation.stability.Stability.mean",
         "evaluation.evaluate_solution",
     ):  # fmt: skip
