@@ -6,31 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-
-Buffers = dict[str, Tensor]
-
-
-def _buffer(buffers: Buffers | None, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-    """The buffer of that name, made on first use and again when the batch is shorter; None without
-    buffers.
-    """
-    if buffers is None:
-        return None
-    held = buffers.get(name)
-    if held is None or held.shape != shape:
-        held = buffers[name] = torch.empty(shape, dtype=like.dtype, device=like.device)
-    return held
-
-
-def product(A: Tensor, B: Tensor, name: str, buffers: Buffers | None) -> Tensor:
-    """AB into the buffer of that name, or into new memory without buffers."""
-    # NumPy's: the first call of torch's takes half a second, for it imports a library of symbolic mathematics.
-    lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    out = _buffer(buffers, name, (*lead, A.shape[-2], B.shape[-1]), B)
-    return torch.matmul(A, B) if out is None else torch.matmul(A, B, out=out)
 
 
 def main_gradient(
@@ -41,7 +18,6 @@ def main_gradient(
     h: Tensor,
     dh: Any,
     centred: bool = True,
-    buffers: Buffers | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Loss and gradient of E‖x − h(yΣ⁻¹)Σ[Wᵀ]sg‖², Σ constant (paper, nonlinear PCA; errata 4).
 
@@ -53,9 +29,9 @@ def main_gradient(
     `h` and `dh` are overwritten.
     """
     b = y.shape[-2]
-    gram = product(W.mT, W, "gram", buffers)
+    gram = W.mT @ W
     y_hat = h.mul_(sigma)
-    G = product(y_hat, gram, "G", buffers)
+    G = y_hat @ gram
     power = torch.linalg.vector_norm(x, dim=(-2, -1)).square() / b
     if not centred:
         power = power - x.mean(-2).square().sum(-1)
@@ -67,4 +43,4 @@ def main_gradient(
     if not centred:
         G.sub_(G.mean(-2, keepdim=True))
     G.mul_(2 / b)
-    return loss, product(x.mT, G, "grad", buffers)
+    return loss, x.mT @ G

@@ -138,21 +138,18 @@ class Method(Pieces):
         state: State,
         x: Tensor,
         generator: torch.Generator | None = None,
-        buffers: closed_form.Buffers | None = None,
     ) -> tuple[Tensor, Gradients]:
         """Loss (…), nan where the paper gives an update only, and the gradient of every parameter
         (−ΔW of an update).
 
-        x (b, p) or (…, b, p). Advances what follows the data in the state (EMA of σ, statistics of
-        a), in place. `buffers` is a dict that the caller keeps between steps: the hot path then
-        allocates next to nothing.
+        x (b, p) or (…, b, p). Advances what follows the data in the state (EMA of σ, statistics of a), in place.
         """
         if self.trained == "V":
             with torch.no_grad():
                 x = x @ self.projection(state)
         if self.closed:
             with torch.no_grad():
-                loss, grads = self._by_hand(state, x, buffers)
+                loss, grads = self._by_hand(state, x)
         else:
             loss, grads = self._by_autograd(state, x, generator)
         if self.constraint in constraints.PARAMETRISED:
@@ -169,11 +166,9 @@ class Method(Pieces):
         plain = plain and self.model.mean == "batch" and not self.sweeps
         return plain and self.ordering.name == "none" and not (self.trains_sigma or self.trains_a)
 
-    def _by_hand(
-        self, state: State, x: Tensor, buffers: closed_form.Buffers | None
-    ) -> tuple[Tensor, Gradients]:
+    def _by_hand(self, state: State, x: Tensor) -> tuple[Tensor, Gradients]:
         W = self.effective(state[self.trained])
-        y = closed_form.product(x, W, "y", buffers)
+        y = x @ W
         by_batch = self.model.centring == "batch"
         if by_batch:
             y.sub_(y.mean(-2, keepdim=True))
@@ -181,7 +176,7 @@ class Method(Pieces):
         z = y / sigma
         h, dh = self.h_value(z, self.current_a(state, z), self.current_c)
         # An identity h is z itself, which the closed form overwrites: it is not needed again.
-        loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, not by_batch, buffers)
+        loss, grad = closed_form.main_gradient(x, W, y, sigma, h, dh, not by_batch)
         return loss, {self.trained: grad}
 
     def _by_autograd(

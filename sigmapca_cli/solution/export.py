@@ -78,7 +78,7 @@ def _solution_arrays(run: Any) -> dict[str, np.ndarray]:
 
 
 def _facts(run: Any) -> dict[str, str]:
-    """Return what a reader needs to use the arrays, as text: format, formula, model, hashes, names, shape of a patch."""
+    """Return what a reader needs to use the arrays, as text: format, formula, model, hashes, names, patch shape."""
     attrs = run.attrs
     known = {
         name: str(attrs[name]) for name in ("model", "seed", "config_hash", "data_hash") if name in attrs

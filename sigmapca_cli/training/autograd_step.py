@@ -42,7 +42,6 @@ class AutogradStep:
         self.rates = [float(cfg.lr) for cfg in cfgs]
         self.optimizer = optimizers.make_optimizer(cfgs[0].optimizer)
         self.tangent = self.method.tangent_parameters if cfgs[0].optimizer.tangent else ()
-        self.buffers: dict[str, Tensor] = {}
         self.vary(cfgs, methods)
 
     def vary(self, cfgs: Sequence[Config], methods: Sequence[Method]) -> None:
@@ -74,7 +73,7 @@ class AutogradStep:
         rate = self.per_run(rates) if len(rates) > 1 else rates[0]
         state, W = self.state, self.state[self.method.trained]
         x = torch.from_numpy(batch.x).to(device=W.device, dtype=W.dtype)
-        loss, gradients = self.method.gradient(state, x, self.generator, self.buffers)
+        loss, gradients = self.method.gradient(state, x, self.generator)
         for name in self.tangent:
             gradients[name] = optimizers.tangent(gradients[name], state[name])
         parameters = {name: state[name] for name in self.method.parameters}

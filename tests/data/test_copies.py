@@ -74,9 +74,7 @@ def test_parts_that_share_rows_are_no_evidence(tmp_path):
         for i in (1, 2, 3)
     ]
     assert all(run.attrs["copies_elsewhere"] > 0 for run in runs)
-    assert compare.tested_by(runs) == "nothing" and any(
-        "copies" in note for note in compare.weaknesses(runs)
-    )
+    assert compare.tested_by(runs) == "nothing" and any("copies" in note for note in compare.weaknesses(runs))
     assert "copies_elsewhere" not in source_of(tmp_path / "rows.npy").facts
 
 

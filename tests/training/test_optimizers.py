@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sigmapca_cli.training.length import cosine
+from sigmapca_cli.training.length import rate_factor
 from sigmapca_cli.training.optimizers import SGD, Adam, tangent, zero_state
 
 torch.set_num_threads(1)
@@ -61,6 +61,6 @@ def test_tangent_is_orthogonal_to_every_filter_and_idempotent():
 
 
 def test_cosine_goes_from_one_to_zero():
-    factors = [cosine(step, 100) for step in range(101)]
+    factors = [rate_factor("cosine", step, 100) for step in range(101)]
     assert factors[0] == 1 and abs(factors[50] - 0.5) < 1e-12 and abs(factors[100]) < 1e-12
     assert factors == sorted(factors, reverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,8 @@ def moments_fit(
     whiten: bool = False,
     start: Array | None = None,
     seed: int | None = None,
-    starts: int = 1,
-    tol: float = 1e-5,
-    max_iter: int = 200,
-    threads: int | None = None,
     clip: float | None = None,
+    **settings: Any,
 ) -> tuple[Solution, Facts]:
     """Return W = P·R with the greatest F found on a source, P the k leading eigenvectors.
 
@@ -51,16 +49,10 @@ def moments_fit(
         Filters to start from, taken to the nearest orthonormal ones in the span of P.
     seed : int, optional
         Start at a random rotation of this seed, where no start is given; else at the principal axes.
-    starts : int
-        Number of climbs; the further ones begin at random rotations.
-    tol : float
-        Bound of the angle still to go, in radians.
-    max_iter : int
-        Iterations at most.
-    threads : int, optional
-        Threads of the products; what suits the size unless given.
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
+    **settings : Any
+        starts, tol, max_iter and threads of `solvers.fourth_moments.maximum.maximise`.
 
     Returns
     -------
@@ -85,7 +77,7 @@ def moments_fit(
     if isinstance(lam, str):
         lam, agreement = chosen_lam(Y, in_time=agreed(order_in(source)).in_stretches)
         log.info("solver moments: lam=%g, at which halves of the rows agree to %.4f", lam, agreement)
-    result = maximise(Y, lam, start=R, starts=starts, tol=tol, max_iter=max_iter, threads=threads)
+    result = maximise(Y, lam, start=R, **settings)
     for note in notes + result.notes:
         log.warning("solver moments: %s", note)
     each = {"filter_error": result.filter_error, "carrying_rows": result.carrying}

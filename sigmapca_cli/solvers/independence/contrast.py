@@ -38,26 +38,11 @@ FLOOR = 0.05
 
 @dataclass(frozen=True)
 class Point:
-    """C_τ and its first derivative at one rotation.
+    """C_τ and its first derivative at one rotation R (k, k).
 
-    Attributes
-    ----------
-    R : ndarray of shape (k, k)
-        The rotation.
-    tau : float
-        Weight of the negentropies.
-    C : ndarray of shape (k, k)
-        Covariance of y = YR.
-    S : ndarray of shape (bands, k, k)
-        Spectral matrices of y; the covariance alone for rows without an order.
-    alpha : ndarray of shape (k,)
-        E[G₁(z)].
-    beta : ndarray of shape (k,)
-        E[G₂(z)] − √½.
-    U : ndarray of shape (k, k)
-        U_ai = E[z_a G₁′(z_i)], G₁′ = (1 − z²)e^(−z²/2).
-    V : ndarray of shape (k, k)
-        V_ai = E[z_a z_i e^(−z_i²/2)], the G₂′ of which is the negative.
+    C (k, k): covariance of y = YR; S (bands, k, k): spectral matrices of y, the covariance alone for rows without an
+    order; alpha (k,): E[G₁(z)]; beta (k,): E[G₂(z)] − √½; U (k, k): U_ai = E[z_a G₁′(z_i)], G₁′ = (1 − z²)e^(−z²/2);
+    V (k, k): V_ai = E[z_a z_i e^(−z_i²/2)], the G₂′ of which is the negative.
     """
 
     R: Array
@@ -137,17 +122,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Contrast:
-    """C_τ on rows.
-
-    Attributes
-    ----------
-    rows : Rows
-        The rows.
-    tau : float
-        Weight of the negentropies, ≥ 0.
-    S : ndarray of shape (bands, k, k), optional
-        Spectral matrices of the rows in time; the covariance unless given.
-    """
+    """C_τ on rows, τ ≥ 0; S (bands, k, k): spectral matrices of rows in time in place of the covariance."""
 
     rows: Rows
     tau: float

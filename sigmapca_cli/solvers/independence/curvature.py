@@ -29,12 +29,8 @@ FLOOR = 0.01
 class Curvature:
     """θ ↦ Hθ on pairs i < j, (k(k−1)/2,), H the Hessian of C_τ at a point; the third moments are those of some rows.
 
-    Attributes
-    ----------
-    diagonal : ndarray of shape (k(k−1)/2,)
-        ∂²C/∂θ_ij².
-    scale : ndarray of shape (k(k−1)/2,)
-        max(|∂²C/∂θ_ij²|, FLOOR): gradient/scale is an angle in radians, whatever the unit of the rows.
+    diagonal (pairs,): ∂²C/∂θ_ij²; scale (pairs,): max(|∂²C/∂θ_ij²|, FLOOR), by which a gradient becomes an angle in
+    radians, whatever the unit of the rows.
     """
 
     def __init__(self, point: Point, rows: Rows) -> None:

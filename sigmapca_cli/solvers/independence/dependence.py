@@ -50,21 +50,12 @@ ROWS = 25_000
 
 @dataclass(frozen=True)
 class Dependence:
-    """What the test found, for every pair of components.
+    """What the test of `rows` rows found, for every pair of components.
 
-    Attributes
-    ----------
-    statistic : ndarray of shape (k, k)
-        The largest of the 16 correlations of their functions, in standard errors of independent components.
-    correlation : ndarray of shape (k, k)
-        That correlation, without a sign.
-    pvalue : ndarray of shape (k, k)
-        Its probability for independent components, times 16; 1 on the diagonal.
-    rows : int
-        Number of rows of the test.
-    together : float
-        Probability, for independent components, of so large a sum over all pairs: of squared correlations, and where
-        rows depend on their neighbours of the products of sizes; 1 of few rows.
+    statistic (k, k): the largest of the 16 correlations of their functions, in standard errors of independent
+    components; correlation (k, k): that correlation, without a sign; pvalue (k, k): its probability for independent
+    components, times 16, 1 on the diagonal; together: probability of so large a sum over all pairs, of squared
+    correlations, and where rows depend on their neighbours of the products of sizes; 1 of few rows.
     """
 
     statistic: Array

@@ -39,23 +39,14 @@ ROWS = 50_000
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of an answer.
+    """Errors of an answer, for every pair of components.
 
-    Attributes
-    ----------
-    angle : ndarray of shape (k, k)
-        Standard error of the angle of every pair, in radians; π/2 where the pair is not identified; diagonal 0.
-    identified : ndarray of bool, of shape (k, k)
-        Whether variances or shapes tell the two components apart, and the rows fix their axes (`unsure`).
-    shape : ndarray of shape (k,)
-        How far a component is from Gaussian: the sum of squares of E[G₁] and E[G₂] − √½ in standard errors; of rows
-        without an order at most 2nJ, which has the errors of Gaussian components.
-    spread : ndarray of shape (k, k)
-        How far two variances differ: ln(σ_i²/σ_j²) in standard errors, without a sign.
-    apart : ndarray of shape (k, k)
-        How far the shapes of two spectra differ, in the mean that equal ones have; 0 without spectra.
-    groups : int or None
-        Number of stretches of rows that the errors come from; None for rows that do not depend on their neighbours.
+    angle (k, k): standard error of the angle, radians; π/2 where the pair is not identified, 0 on the diagonal.
+    identified (k, k): whether variances or shapes tell the two apart, and the rows fix their axes (`unsure`). shape
+    (k,): how far a component is from Gaussian, the sum of squares of E[G₁] and E[G₂] − √½ in standard errors; of rows
+    without an order at most 2nJ, which has the errors of Gaussian components. spread (k, k): |ln(σ_i²/σ_j²)| in
+    standard errors. apart (k, k): how far the shapes of two spectra differ, in the mean that equal ones have; 0 without
+    spectra. groups: number of stretches that the errors come from; None for rows that do not depend on neighbours.
     """
 
     angle: Array

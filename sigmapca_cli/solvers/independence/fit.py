@@ -54,11 +54,8 @@ def independence_fit(
     whiten: bool = False,
     start: Array | None = None,
     seed: int | None = None,
-    starts: int = STARTS,
-    tol: float = 1e-6,
-    max_iter: int = 300,
-    threads: int | None = None,
     clip: float | None = None,
+    **settings: Any,
 ) -> tuple[Solution, Facts]:
     """Return W = P·R with the smallest C_τ found on a source, P the k leading eigenvectors.
 
@@ -78,16 +75,10 @@ def independence_fit(
         of solver=moments unless given, because C has several minima there.
     seed : int, optional
         Start at a random rotation of this seed, where no start is given.
-    starts : int
-        Number of starts.
-    tol : float
-        Bound of the angle still to go, in radians.
-    max_iter : int
-        Steps at most.
-    threads : int, optional
-        Threads of the sums over rows.
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
+    **settings : Any
+        starts, tol, max_iter and threads of `solvers.independence.solve.solve`.
 
     Returns
     -------
@@ -122,12 +113,9 @@ def independence_fit(
         order.ordered,
         patches=source.patch_shape is not None,
         start=first_rotation(P, start, seed),
-        starts=starts,
         spectra=spectra,
         weights=weights,
-        tol=tol,
-        max_iter=max_iter,
-        threads=threads,
+        **settings,
     )
     result = answer.result
     held_spectra = spectra if source.n <= LARGEST_ROWS else None  # a part of the rows has other spectra
@@ -138,7 +126,7 @@ def independence_fit(
         if whiten:
             Z, R = (Z @ R) / np.maximum((Z @ R).std(axis=0), np.finfo(float).tiny), np.eye(k)
     pieces = pieces_of(source, index) if source.n <= LARGEST_ROWS else ()
-    with on_threads(threads):
+    with on_threads(settings.get("threads")):
         spread = errors(
             Rows.of(Z, weights), R, result.tau, ordered=order.ordered, spectra=held_spectra, pieces=pieces
         )

@@ -23,22 +23,10 @@ Part = Callable[[Array, Array | None], tuple[Array, ...]]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of k components, with the weights of the rows.
+    """n rows of k components in all ranks, with weights.
 
-    Attributes
-    ----------
-    held : ndarray of shape (n, k) or (n, k + 1)
-        The rows of this rank, in the type they came in; the weights are the last column, if there are any.
-    k : int
-        Number of components.
-    n : int
-        Number of rows, of all ranks.
-    mass : float
-        Sum of the weights, of all ranks; n without weights.
-    mean : ndarray of shape (k,)
-        Weighted mean.
-    C : ndarray of shape (k, k)
-        Weighted covariance, float64.
+    held (n, k) or (n, k + 1): the rows of this rank, in the type they came in, and their weights if there are any;
+    mass: sum of the weights, n without; mean (k,) and C (k, k): weighted mean and covariance, float64.
     """
 
     held: Array

@@ -4,6 +4,7 @@ order and signs."""
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,12 @@ def newton_fit(
     nonlinearity: str = "scaled_tanh",
     derivative: str = "true",
     *,
-    tol: float = 1e-5,
-    max_iter: int = 200,
-    threads: int | None = None,
     polish: bool = False,
     start: Array | None = None,
     starts: int = 1,
     clip: float | None = None,
     a_from: str = "independence",
+    **settings: Any,
 ) -> tuple[Solution, Facts]:
     """Return W = P·R that solves the main loss on a source, P the k leading eigenvectors.
 
@@ -48,12 +47,6 @@ def newton_fit(
         Name of h, which has a score φ.
     derivative : {"true", "one"}
         Whether h′ is itself or 1.
-    tol : float
-        Bound of the relative residual on all rows.
-    max_iter : int
-        Iterations at most.
-    threads : int, optional
-        Threads of the products; what suits the size unless given.
     polish : bool
         Whether W then leaves the span of P for the stationary point of the whole gradient (`solvers.newton.polish`).
     start : ndarray of shape (p, k), optional
@@ -65,6 +58,8 @@ def newton_fit(
     a_from : {"independence", "sign"}
         How a="auto" chooses: at the answer of solver=independence, where the steps then start (`automatic`), or while
         they run, by the sign of each component's certificate, as older versions did.
+    **settings : Any
+        tol, max_iter and threads of `solvers.newton.solve.solve`.
 
     Returns
     -------
@@ -84,11 +79,11 @@ def newton_fit(
     """
     P, Y, C, notes = project(source, k, clip)
     R, at = None if start is None else nearest_rotation(P, start), None
+    threads = settings.get("threads")
     if isinstance(a, str) and a_from == "independence":
         at = start_and_a(Y, derivative, patches=source.patch_shape is not None, threads=threads)
         a, R = at.a, at.R if R is None else R
-    settings: Facts = {"a": a, "nonlinearity": nonlinearity, "derivative": derivative}
-    found = solve_from(Y, starts, start=R, **settings, tol=tol, max_iter=max_iter, threads=threads)
+    found = solve_from(Y, starts, start=R, a=a, nonlinearity=nonlinearity, derivative=derivative, **settings)
     result = found.result
     if at is not None and (words := at.words(result.R)):
         notes.append(words)
@@ -104,13 +99,7 @@ def newton_fit(
 
 
 def lica_fit(
-    source: Source,
-    k: int,
-    tol: float = 1e-5,
-    max_iter: int = 200,
-    threads: int | None = None,
-    starts: int = 1,
-    clip: float | None = None,
+    source: Source, k: int, *, starts: int = 1, clip: float | None = None, **settings: Any
 ) -> tuple[Solution, Facts]:
     """Solve linear ICA: whitening by linear PCA, then a rotation V of unit-variance components by the same solver.
 
@@ -121,7 +110,7 @@ def lica_fit(
     P, Y, C, notes = project(source, k, clip)
     sigma = deviations(P, C)
     whitened = (Y / sigma).astype(Y.dtype)
-    found = solve_from(whitened, starts, nonlinearity="logcosh", tol=tol, max_iter=max_iter, threads=threads)
+    found = solve_from(whitened, starts, nonlinearity="logcosh", **settings)
     solution = finalise(P, C, found.result.R)
     return solution, {**_facts(found, notes), "unheld_pairs": solution.pairs(found.result.loose)}
 

@@ -28,21 +28,10 @@ GAUSSIAN_LOG_COSH = 0.3745672
 class Several:
     """The solutions that several starts ended in.
 
-    Attributes
-    ----------
-    result : NewtonResult
-        The converged solution with the greatest J; if none converged, the one with the smallest residual.
-    start : str
-        Name of the start that it came from.
-    starts : int
-        Number of starts.
-    agreeing : int
-        Number of starts that ended in this solution, itself included.
-    solutions : int
-        Number of different solutions among the starts that converged.
-    nearest, farthest : float
-        Largest and smallest mean |cos| between the filters of this solution and those of another solution; 1 if there
-        is no other.
+    result: the converged solution with the greatest J, or the one with the smallest residual if none converged; start:
+    name of the start that it came from; agreeing: number of starts that ended in it; solutions: number of different
+    solutions among the starts that converged; nearest, farthest: largest and smallest mean |cos| between its filters
+    and those of another solution, 1 if there is no other.
     """
 
     result: NewtonResult
