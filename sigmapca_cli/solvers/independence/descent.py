@@ -66,11 +66,10 @@ Step = tuple[int, int, float, float]
 
 @dataclass(frozen=True)
 class End:
-    """How a descent ended: its last point, the largest angle still to go, and the least curvature there."""
+    """How a descent ended: its last point, the largest angle still to go, and whether that is a minimum."""
 
     point: Point
     angle: float
-    curvature: float
     converged: bool
 
 
@@ -189,7 +188,7 @@ def descend(
     if len(R) == 1:  # one axis has nothing to turn against
         point = contrast.at(R)
         history.append((len(history), contrast.rows.n, point.value, 0.0))
-        return End(point, 0.0, 1.0, True)
+        return End(point, 0.0, True)
     point = pairwise(contrast, contrast.at(R), limit, history, largest)
     before, each = len(history), float(contrast.rows.n) * len(R) ** 2
 
@@ -202,7 +201,7 @@ def descend(
     while True:
         if not kept.turning.any():
             history.append((len(history), contrast.rows.n, point.value, 0.0))
-            return End(point, 0.0, 1.0, True)
+            return End(point, 0.0, True)
         gradient = point.gradient * kept.turning
         angle = float(np.abs(gradient / kept.curvature.scale).max())
         theta, negative = kept.step(gradient, float(np.clip(np.sqrt(angle), ACCURACY, 0.3)), leaving)
@@ -210,24 +209,22 @@ def descend(
         history.append((len(history), contrast.rows.n, point.value, going))
         settled = angle <= tol and (negative or going <= tol)
         if settled and not check:
-            return End(point, going, np.nan, True)
+            return End(point, going, True)
         if settled:
             value, direction = least_curvature(Curvature(point, support), kept.turning)
             if value > SADDLE or escapes == 0:
-                return End(point, going, value, value > SADDLE)
+                return End(point, going, value > SADDLE)
             escapes, theta, negative, leaving = escapes - 1, ESCAPE_ANGLE * direction, True, True
         if len(history) >= limit:
-            value = least_curvature(Curvature(point, support), kept.turning)[0] if check else np.nan
-            return End(point, going, value, False)
+            return End(point, going, False)
         there, share = search(contrast, point, limited(theta, largest))
         if negative and angle <= tol and gained(contrast, point, there) < FELT:
-            return End(point, angle, 0.0, True)
+            return End(point, angle, True)
         if negative and share < LEAST_SHARE and angle > tol:
             # Of all rows the curvature is not negative there: from here the rest of the step goes first.
             leaving = False
         elif there is None and fresh:
-            value = least_curvature(kept.curvature, kept.turning)[0] if check else np.nan
-            return End(point, going, value, going <= 100 * tol)
+            return End(point, going, going <= 100 * tol)
         if there is None or negative or going > KEPT_BELOW:
             point = point if there is None else there
             kept, fresh = fresh_at(point), True

@@ -61,19 +61,12 @@ class Independence:
         Whether the angle came below the tolerance, at a point of no negative curvature.
     angle : float
         Radians still to go: the largest entry of Newton's step.
-    gradient : float
-        The largest ∂C/∂θ of a pair.
-    curvature : float
-        Smallest eigenvalue of D^−½HD^−½, H the Hessian and D its absolute diagonal; 1 for pairs that do not act on
-        each other, negative at a saddle.
     iterations : int
         Number of steps on subsets and on all rows.
     history : list of (int, int, float, float)
         Iteration, rows, C_τ and largest angle of every step.
     order : ndarray of int, of shape (k,)
         Which column of the descent became which.
-    starts : int
-        Number of starts.
     minima : int
         Number of different minima that the starts ended in.
     nearest : float
@@ -87,12 +80,9 @@ class Independence:
     value: float
     converged: bool
     angle: float
-    gradient: float
-    curvature: float
     iterations: int
     history: list[Step]
     order: Array
-    starts: int = 1
     minima: int = 1
     nearest: float = 1.0
 
@@ -161,7 +151,7 @@ def solve(
         contrast, share = Contrast(rows, tau, spectra), min(many, rows.n // SHARE)
         support = rows.subset_or_all(share) if share > some else helping
         end = descend(contrast, support, agreed(R), tol, max_iter, history, largest=largest, check=True)
-        return _result(rows, end, history, starts, minima, nearest)
+        return _result(rows, end, history, minima, nearest)
 
 
 def rows_for(k: int, bounds: tuple[int, int, int]) -> int:
@@ -208,9 +198,7 @@ def _most_independent(rows: Rows, ends: list[End]) -> End:
     return min(few, key=lambda end: end.point.value)
 
 
-def _result(
-    rows: Rows, end: End, history: list[Step], starts: int, minima: int, nearest: float
-) -> Independence:
+def _result(rows: Rows, end: End, history: list[Step], minima: int, nearest: float) -> Independence:
     point = end.point
     R, order = in_order(point.R, rows.C)
     return Independence(
@@ -221,12 +209,9 @@ def _result(
         value=point.value,
         converged=end.converged,
         angle=end.angle,
-        gradient=float(np.abs(point.gradient).max(initial=0.0)),
-        curvature=end.curvature,
         iterations=len(history),
         history=history,
         order=order,
-        starts=starts,
         minima=minima,
         nearest=nearest,
     )

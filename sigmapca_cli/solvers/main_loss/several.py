@@ -28,14 +28,13 @@ GAUSSIAN_LOG_COSH = 0.3745672
 class Several:
     """The solutions that several starts ended in.
 
-    result: the converged solution with the greatest J, or the one with the smallest residual if none converged; start:
-    name of the start that it came from; agreeing: number of starts that ended in it; solutions: number of different
+    result: the converged solution with the greatest J, or the one with the smallest residual if none converged;
+    agreeing: number of starts that ended in it; solutions: number of different
     solutions among the starts that converged; nearest, farthest: largest and smallest mean |cos| between its filters
     and those of another solution, 1 if there is no other.
     """
 
     result: NewtonResult
-    start: str
     starts: int
     agreeing: int
     solutions: int
@@ -61,7 +60,7 @@ def solve_from(Y: Array, starts: int, *, start: Array | None = None, **settings:
     begins = rotations(Y, starts, start, settings)
     ends = [solve(Y, start=R, **settings) for _, R in begins]
     if starts == 1:
-        return Several(ends[0], begins[0][0], 1, 1, int(ends[0].converged), 1.0, 1.0)
+        return Several(ends[0], 1, 1, int(ends[0].converged), 1.0, 1.0)
     with on_threads(settings.get("threads")):
         values = common_J(Y, ends, settings)
     best = chosen(ends, values)
@@ -116,7 +115,6 @@ def compared(names: Sequence[str], ends: Sequence[NewtonResult], best: int, valu
     count = bool(converged.any()) + distinct([ends[i].R for i in others])
     found = Several(
         kept,
-        names[best],
         len(ends),
         int((alike >= SAME).sum()),
         count,
