@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 
-from sigmapca_cli.methods import make_method
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.reproduce.engine import composed
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.length import rate_factor

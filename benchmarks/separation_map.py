@@ -15,8 +15,8 @@ import sys
 import numpy as np
 import torch
 
-from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, SigmaConfig
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training import length, optimizers
 

@@ -16,23 +16,16 @@ SCALED = {"scaled_tanh", "trainable_scaled_tanh", "hard_tanh"}
 SIGMAS = ("batch", "ema", "data", "trainable", "unit")
 CONSTRAINTS = ("none", "unit_norm", "symmetric", "gram_schmidt", "weight_norm", "weight_unit_norm")
 ORDERINGS = (
-    "none",
-    "triangular",
-    "weighted_latent",
-    "deflation",
-    "nested_dropout",
-    "hierarchical",
-    "gram_schmidt_regulariser",
-)
+    "none", "triangular", "weighted_latent", "deflation", "nested_dropout", "hierarchical", "gram_schmidt_regulariser",
+)  # fmt: skip
 TRIANGLE_FORMS = ("y_z", "z_y", "y_h", "h_y", "h_hs", "hs_h")
-CENTRINGS = ("batch", "data", "noncentred", "noncentred_mean")
-MEAN_GRADIENTS = ("inner", "both", "none")
-MEANS = ("batch", "ema")
-RECONSTRUCTIONS = ("tied", "subspace")
-NORMS = ("spectral", "frobenius", "nuclear")
-WEIGHTS = ("linear", "variances")
-ORDERS = ("filters", "mixing", "negentropy")
-PPCA_ENCODERS = ("unit", "printed")
+MODEL_CHOICES = {
+    "kind": ("trained", "direct"), "centring": ("batch", "data", "noncentred", "noncentred_mean"),
+    "mean_gradient": ("inner", "both", "none"), "mean": ("batch", "ema"), "reconstruction": ("tied", "subspace"),
+    "norm": ("spectral", "frobenius", "nuclear"), "weights": ("linear", "variances"),
+    "order": ("filters", "mixing", "negentropy"), "ppca_encoder": ("unit", "printed"),
+    "project": ("none", "pca", "whiten"), "second_constraint": CONSTRAINTS, "fun": ("logcosh", "exp", "cube"),
+}  # fmt: skip
 
 
 @dataclass
@@ -70,18 +63,8 @@ class ModelConfig(Sealable):
     varimax: bool = False  # factor_analysis
 
     def __post_init__(self) -> None:
-        choice("model.kind", self.kind, ("trained", "direct"))
-        choice("model.centring", self.centring, CENTRINGS)
-        choice("model.mean_gradient", self.mean_gradient, MEAN_GRADIENTS)
-        choice("model.mean", self.mean, MEANS)
-        choice("model.reconstruction", self.reconstruction, RECONSTRUCTIONS)
-        choice("model.norm", self.norm, NORMS)
-        choice("model.weights", self.weights, WEIGHTS)
-        choice("model.order", self.order, ORDERS)
-        choice("model.ppca_encoder", self.ppca_encoder, PPCA_ENCODERS)
-        choice("model.project", self.project, ("none", "pca", "whiten"))
-        choice("model.second_constraint", self.second_constraint, CONSTRAINTS)
-        choice("model.fun", self.fun, ("logcosh", "exp", "cube"))
+        for name, allowed in MODEL_CHOICES.items():
+            choice(f"model.{name}", getattr(self, name), allowed)
         in_range("model.alpha", self.alpha)
         if self.beta != "input_norm":
             in_range("model.beta", self.beta)

@@ -58,11 +58,6 @@ class DirectMethod:
         return self.algorithm(cfg, source)
 
 
-def fit(cfg: Config, source: Source) -> Solution:
-    """Build and fit: the Solution of a direct method on a source."""
-    return DirectMethod.build(cfg).fit(cfg, source)
-
-
 # ---- eigenvectors ----
 
 

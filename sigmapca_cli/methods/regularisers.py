@@ -64,13 +64,9 @@ def weighted_variance(x: Tensor, W: Tensor, y: Tensor, sigma: Tensor) -> Tensor:
 
 
 REGISTRY: dict[str, Regulariser] = {
-    "symmetric": symmetric,
-    "asymmetric": asymmetric,
-    "asymmetric_off_diagonal": asymmetric_off_diagonal,
-    "asymmetric_sigma": asymmetric_sigma,
-    "encoder": encoder,
-    "unit_norm": unit_norm,
-    "l1": l1,
-    "log_cosh": log_cosh,
-    "weighted_variance": weighted_variance,
-}
+    term.__name__: term
+    for term in (
+        symmetric, asymmetric, asymmetric_off_diagonal, asymmetric_sigma, encoder, unit_norm, l1, log_cosh,
+        weighted_variance,
+    )
+}  # fmt: skip

@@ -88,19 +88,9 @@ def images(panel: Panel, setting: Setting) -> list[str]:
 def halves(key: str, *overrides: str, once: bool = False) -> tuple[Panel, Panel]:
     """Two runs on disjoint halves of the images from different random numbers, as many steps as a whole run."""
     longer = () if any(o.startswith("epochs=") for o in overrides) else ("epochs=6",)
-    return (
-        Panel(
-            f"{key}/even",
-            f"{key}, even images",
-            (*overrides, *longer, "data.half=even", "seed=1"),
-            False,
-            once=once,
-        ),
-        Panel(
-            f"{key}/odd",
-            f"{key}, odd images",
-            (*overrides, *longer, "data.half=odd", "seed=2"),
-            False,
-            once=once,
-        ),
-    )
+    even, odd = (
+        Panel(f"{key}/{half}", f"{key}, {half} images", (*overrides, *longer, f"data.half={half}", f"seed={seed}"),
+              False, once=once)
+        for seed, half in enumerate(("even", "odd"), 1)
+    )  # fmt: skip
+    return even, odd

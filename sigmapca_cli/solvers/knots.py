@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +51,22 @@ def agreement(halves: Sequence[Half], turns: Sequence[Array] | None) -> float:
     return float(matches(P @ turns[0], Q @ turns[1]).mean())
 
 
-def make_knot(
-    at: float, halves: Sequence[Half], before: Sequence[Array], now: Sequence[Array], converged: bool
-) -> Knot:
-    """Return the knot at `at`, from the rotations of both halves before the step and now."""
-    even, odd = (int((matches(R, S) < JUMP).sum()) for R, S in zip(before, now, strict=True))
-    return Knot(float(at), agreement(halves, now), (even, odd), converged)
+def followed(
+    halves: Sequence[Half],
+    values: Sequence[float],
+    turns: Sequence[Array],
+    solved: Callable[[float, int, Array], tuple[Array, bool]],
+) -> Iterator[Knot]:
+    """Yield the knots of a path over these values, each answer of which is the start of the next one.
+
+    turns: rotations of both halves before the first; solved(value, half, start): rotation of a half, and whether it
+    converged.
+    """
+    for at in values:
+        now, converged = zip(*(solved(at, i, R) for i, R in enumerate(turns)), strict=True)
+        even, odd = (int((matches(R, S) < JUMP).sum()) for R, S in zip(turns, now, strict=True))
+        yield Knot(float(at), agreement(halves, now), (even, odd), all(converged))
+        turns = now
 
 
 def best(knots: Sequence[Knot]) -> Knot:

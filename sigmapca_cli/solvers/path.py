@@ -14,9 +14,11 @@ from sigmapca_cli.solvers.fourth_moments import ascent
 from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST, centred_and_scaled, views
 from sigmapca_cli.solvers.independence.solve import solve as independence
 from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
-from sigmapca_cli.solvers.knots import Half, Knot, make_knot
+from sigmapca_cli.solvers.knots import Half, Knot, followed
 from sigmapca_cli.solvers.newton.solve import solve as newton
 from sigmapca_cli.solvers.rows.parallel import threads
+
+Array = np.ndarray
 
 TAUS = (0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.33, 0.6, 1.0)
 SCALES = (np.inf, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0)
@@ -31,17 +33,13 @@ def over_tau(
 
     in_time: each half is a stretch of rows in time, whose spectra stand in the place of variances.
     """
-    turns = [np.eye(Y.shape[1]) for _, Y in halves]
     spectra = [spectra_of(Y) if in_time and are_long_enough((), len(Y)) else None for _, Y in halves]
-    for tau in taus:
-        found = [
-            independence(Y, tau, spectra=S, start=R, starts=0, tol=tol)
-            for (_, Y), R, S in zip(halves, turns, spectra, strict=True)
-        ]
-        yield make_knot(
-            tau, halves, turns, [result.R for result in found], all(result.converged for result in found)
-        )
-        turns = [result.R for result in found]
+
+    def solved(tau: float, half: int, start: Array) -> tuple[Array, bool]:
+        found = independence(halves[half][1], tau, spectra=spectra[half], start=start, starts=0, tol=tol)
+        return found.R, found.converged
+
+    yield from followed(halves, taus, [np.eye(Y.shape[1]) for _, Y in halves], solved)
 
 
 def over_a(halves: Sequence[Half], scales: Sequence[float] = SCALES, tol: float = 1e-5) -> Iterator[Knot]:
@@ -51,9 +49,9 @@ def over_a(halves: Sequence[Half], scales: Sequence[float] = SCALES, tol: float 
         for _, Y in halves:
             view = views(centred_and_scaled(Y)[0], LARGEST)[-1]
             turns.append(ascent.climb(view, np.eye(Y.shape[1]), BEGIN, tol, 200, [])[0])
-    for a in scales:
-        found = [newton(Y, a=a, start=R, tol=tol) for (_, Y), R in zip(halves, turns, strict=True)]
-        yield make_knot(
-            a, halves, turns, [result.R for result in found], all(result.converged for result in found)
-        )
-        turns = [result.R for result in found]
+
+    def solved(a: float, half: int, start: Array) -> tuple[Array, bool]:
+        found = newton(halves[half][1], a=a, start=start, tol=tol)
+        return found.R, found.converged
+
+    yield from followed(halves, scales, turns, solved)

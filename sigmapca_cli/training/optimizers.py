@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from sigmapca_cli.settings.schema import OptimizerConfig
 
+    Named = Mapping[str, Tensor]
+
 STATE_NAMES = {"adam": ("m", "v"), "sgd": ("b",)}
 """What each optimizer remembers of a parameter W: arrays `m.W` and so on in the optimizer state."""
 
@@ -50,12 +52,7 @@ class Adam:
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def step(
-        self,
-        parameters: Mapping[str, Tensor],
-        gradients: Mapping[str, Tensor],
-        opt_state: Mapping[str, Tensor],
-        count: int,
-        lr: float | Tensor,
+        self, parameters: Named, gradients: Named, opt_state: Named, count: int, lr: float | Tensor
     ) -> None:
         """Make step number `count`, from 1, in place; `lr` is a number, or (R,) or (R, 1, 1) for R runs."""
         correction1, correction2 = 1 - self.beta1**count, 1 - self.beta2**count
@@ -78,12 +75,7 @@ class SGD:
         self.momentum = momentum
 
     def step(
-        self,
-        parameters: Mapping[str, Tensor],
-        gradients: Mapping[str, Tensor],
-        opt_state: Mapping[str, Tensor],
-        count: int,
-        lr: float | Tensor,
+        self, parameters: Named, gradients: Named, opt_state: Named, count: int, lr: float | Tensor
     ) -> None:
         """Make one step in place; `lr` is a number, or (R,) or (R, 1, 1) for R runs."""
         for name, gradient in gradients.items():

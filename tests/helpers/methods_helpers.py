@@ -8,7 +8,7 @@ import torch
 from omegaconf import OmegaConf
 from scipy.optimize import linear_sum_assignment
 
-from sigmapca_cli.methods import make_method
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.training import optimizers
 from sigmapca_cli.training.length import rate_factor
 

@@ -6,8 +6,8 @@ import torch
 from mechanisms import METHODS, every
 from methods_helpers import composed, fit, matched, planted, rows_of, start
 
-from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.catalogue import CATALOGUE
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.methods.registry import OBJECTIVES
 from sigmapca_cli.settings.conf_files import choices_of
 from sigmapca_cli.training import optimizers

@@ -9,8 +9,8 @@ from methods_helpers import composed, fit, planted, rows_of, start
 from sigmapca_cli.composition.compose import compose_job
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
-from sigmapca_cli.methods import make_method
 from sigmapca_cli.methods.direct import ALGORITHMS
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.system.errors import InputError
 

@@ -10,7 +10,7 @@ from methods_helpers import composed, matched, planted
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 
 from sigmapca_cli.data.moments.covariance import axes_of
-from sigmapca_cli.methods import make_method
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.system.errors import InputError
 
 P, K = 10, 4

@@ -6,9 +6,10 @@ import torch
 from methods_helpers import composed
 from methods_references import Reference, finite_difference, triangle
 
-from sigmapca_cli.methods import composition, make_method, nonlinearities, objectives, regularisers, updates
+from sigmapca_cli.methods import composition, nonlinearities, objectives, regularisers, updates
 from sigmapca_cli.methods.check import OBJECTIVES
 from sigmapca_cli.methods.closed_form import main_gradient
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.methods.notation import batch_mean
 from sigmapca_cli.methods.objectives import main, ordering_triangle
 

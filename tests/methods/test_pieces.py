@@ -5,8 +5,9 @@ import pytest
 import torch
 from methods_helpers import composed, planted, start
 
-from sigmapca_cli.methods import automatic, constraints, make_method
+from sigmapca_cli.methods import automatic, constraints
 from sigmapca_cli.methods.config import ModelConfig, NonlinearityConfig, OrderingConfig, SigmaConfig
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.methods.ordering import nested_mask
 from sigmapca_cli.methods.solution import finalise
 from sigmapca_cli.system.errors import InputError

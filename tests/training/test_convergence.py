@@ -8,7 +8,8 @@ from omegaconf import OmegaConf
 
 from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
-from sigmapca_cli.methods import constraints, make_method
+from sigmapca_cli.methods import constraints
+from sigmapca_cli.methods.method import make_method
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.training import assess as of_rows
 from sigmapca_cli.training.assess import assess

@@ -9,7 +9,7 @@ import numpy as np
 from sigmapca_cli.data.standardisation import GAP
 from sigmapca_cli.solvers.fourth_moments import ascent
 from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, LARGEST, centred_and_scaled, views
-from sigmapca_cli.solvers.knots import CLOSE, Half, Knot, best, make_knot
+from sigmapca_cli.solvers.knots import CLOSE, Half, Knot, best, followed
 from sigmapca_cli.solvers.rows.parallel import threads
 from sigmapca_cli.system.row_shards import place
 
@@ -42,8 +42,9 @@ def over_lam(halves: Sequence[Half], lams: Sequence[float] = LAMS) -> Iterator[K
     """Yield the knots of a path over increasing λ that starts at the principal axes."""
     with threads(None):
         looks = [views(centred_and_scaled(Y)[0], LARGEST)[-1] for _, Y in halves]
-        turns = [np.eye(Y.shape[1]) for _, Y in halves]
-        for lam in lams:
-            found = [ascent.climb(view, R, lam, 1e-5, 200, []) for view, R in zip(looks, turns, strict=True)]
-            yield make_knot(lam, halves, turns, [R for R, _ in found], all(end.converged for _, end in found))
-            turns = [R for R, _ in found]
+
+        def solved(lam: float, half: int, start: Array) -> tuple[Array, bool]:
+            R, end = ascent.climb(looks[half], start, lam, 1e-5, 200, [])
+            return R, end.converged
+
+        yield from followed(halves, lams, [np.eye(Y.shape[1]) for _, Y in halves], solved)
