@@ -45,10 +45,7 @@ def run_on(x, evaluation=None, attrs=None, **config):
         attrs=attrs or {},
         config={**base, **config},
     )
-    source = SimpleNamespace(n=len(x), ordered=False, pieces=(), project=lambda W, index: [x[index] @ W])
-    source.windows = source.timed = source.sample_rate = source.copies = source.incomplete = None
-    source.complete, source.by_subject = (lambda index: None), False
-    return run, source
+    return run, MemorySource("rows", x, Standardisation("none"))
 
 
 def verdict(*given, **config):
@@ -124,6 +121,23 @@ def test_another_equation_is_refused_with_what_to_use_instead(config, words):
     with pytest.raises(InputError, match=words) as refused:
         certify_run(*run_on(rows(), **config))
     assert "stability" in str(refused.value) or "always arbitrary" in str(refused.value)
+
+
+def test_the_certificate_of_a_run_uses_its_filters_and_settings():
+    x = np.random.default_rng(0).laplace(size=(3000, 3)) @ np.diag([3.0, 2.0, 2.0])
+    run, source = run_on(x)
+    run.filters = np.eye(3)
+    found = certify_run(run, source)
+    np.testing.assert_allclose(found.score, certify(x, a=4.0).score, rtol=1e-4)
+    assert certify_run(run, source, rows=500).n == 500
+    run.config["a"] = run.config["nonlinearity"]["a"] = "auto"
+    with pytest.raises(InputError, match="a=auto"):
+        certify_run(run, source)
+    run.evaluation["a"] = np.array([4.0, 4.0, 0.8])
+    assert certify_run(run, source).curvature[0, 1] == pytest.approx(found.curvature[0, 1])
+    run.rotation = np.eye(3)
+    with pytest.raises(InputError, match="linear ICA"):
+        certify_run(run, source)
 
 
 def test_of_an_unconverged_run_the_run_is_spoken_of():
@@ -220,8 +234,7 @@ def test_a_mixture_that_an_a_holds_is_not_called_identified():
 def test_components_of_the_variance_of_directions_left_out_are_not_identified():
     random = np.random.default_rng(0)
     x = random.laplace(size=(20000, 4)) * [3, 1, 1, 0.3]
-    source = MemorySource("rows", x, Standardisation("none"))
-    run, _ = run_on(x)
+    run, source = run_on(x)
     for k, good in ((1, [True]), (2, [True, False]), (3, [True, True, True])):
         run.filters = np.eye(4)[:, :k]
         found = certify_run(run, source)

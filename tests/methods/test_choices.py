@@ -11,6 +11,7 @@ from sigmapca_cli.data.in_memory import MemorySource
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.methods.direct import ALGORITHMS
 from sigmapca_cli.methods.method import make_method
+from sigmapca_cli.methods.ordering import widen
 from sigmapca_cli.runner.plan import method_of
 from sigmapca_cli.system.errors import InputError
 
@@ -62,11 +63,8 @@ def off_centre():
 
 def trained_off_centre(data, *overrides):
     x, E, mean, W0 = data
-    W = (
-        fit(composed("nlpca", "a=4", *overrides), x, K, 1500, 0.01, batch=128, seed=1, W0=W0)
-        .state["W"]
-        .numpy()
-    )
+    run = fit(composed("nlpca", "a=4", *overrides), x, K, 1500, 0.01, batch=128, seed=1, W0=W0)
+    W = run.state["W"].numpy()
     return np.abs(W.T @ E).max(0).mean(), np.linalg.norm(mean - mean @ W @ W.T) / np.linalg.norm(mean)
 
 
@@ -91,41 +89,24 @@ def test_rows_that_nobody_centres_are_not_separated(off_centre):
 # ---- nested dropout that sweeps, and its sum ----
 
 
-def test_swept_columns_are_frozen_one_after_the_other_and_the_next_is_always_kept():
+def swept(period, steps):
+    cfg = composed("nested_dropout", f"ordering.sweep={period}")
     x = planted(P, K, 1, "laplace", 400)[0]
-    method = make_method(composed("nested_dropout", "ordering.sweep=5", "optimizer=adam"))
-    run = fit(composed("nested_dropout", "ordering.sweep=5"), x, K, 12, 0.01, batch=50, seed=1)
-    later = fit(
-        composed("nested_dropout", "ordering.sweep=5"), x, K, 14, 0.01, batch=50, seed=1, schedule="constant"
-    )
-    earlier = fit(
-        composed("nested_dropout", "ordering.sweep=5"), x, K, 12, 0.01, batch=50, seed=1, schedule="constant"
-    )
-    moved = (later.state["W"] - earlier.state["W"]).abs().amax(0)
-    assert moved[:2].tolist() == [0, 0] and (moved[2:] > 0).all()
-    assert float(run.state["swept"]) == 12 and method.sweeps
-    from sigmapca_cli.methods.ordering import widen
+    return fit(cfg, x, K, steps, 0.01, batch=50, seed=1, schedule="constant").state
 
-    mask = widen(torch.tensor([[1.0, 0, 0, 0], [1, 1, 1, 1]]), {**run.state, "held": run.state["held"]}, 5)
+
+def test_swept_columns_are_frozen_one_after_the_other_and_the_next_is_always_kept():
+    earlier, later = swept(5, 12), swept(5, 14)
+    moved = (later["W"] - earlier["W"]).abs().amax(0)
+    assert moved[:2].tolist() == [0, 0] and (moved[2:] > 0).all()
+    assert float(earlier["swept"]) == 12
+    assert make_method(composed("nested_dropout", "ordering.sweep=5", "optimizer=adam")).sweeps
+    mask = widen(torch.tensor([[1.0, 0, 0, 0], [1, 1, 1, 1]]), earlier, 5)
     assert mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
 
 
 def test_the_last_column_is_never_frozen():
-    x = planted(P, K, 1, "laplace", 400)[0]
-    one, two = (
-        fit(
-            composed("nested_dropout", "ordering.sweep=1"),
-            x,
-            K,
-            n,
-            0.01,
-            batch=50,
-            seed=1,
-            schedule="constant",
-        )
-        for n in (20, 21)
-    )
-    assert (one.state["W"] - two.state["W"]).abs().amax(0)[-1] > 0
+    assert (swept(1, 20)["W"] - swept(1, 21)["W"]).abs().amax(0)[-1] > 0
 
 
 @pytest.mark.full
