@@ -109,11 +109,6 @@ def test_an_unconverged_ica_says_so(name, data, caplog):
     assert not solution.extra["converged"] and "not converged" in caplog.text
 
 
-def test_the_seed_decides_fastica(data):
-    first, again = fitted("fastica", data[0]), fitted("fastica", data[0])
-    np.testing.assert_array_equal(first.W, again.W)
-
-
 def test_a_deficient_rank_is_reported_and_ica_refuses_it(data, caplog):
     x = data[0].copy()
     x[:, 3:] = x[:, :1]

@@ -52,7 +52,7 @@ def moments_fit(
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
     **settings : Any
-        starts, tol, max_iter and threads of `solvers.fourth_moments.maximum.maximise`.
+        Those of the solver: starts, tol, max_iter and threads of `solvers.fourth_moments.maximum.maximise`.
 
     Returns
     -------

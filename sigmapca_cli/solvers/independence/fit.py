@@ -78,7 +78,7 @@ def independence_fit(
     clip : float, optional
         Quantile of the row norms beyond which rows are drawn in (`solvers.rows.projection`).
     **settings : Any
-        starts, tol, max_iter and threads of `solvers.independence.solve.solve`.
+        Those of the solver: starts, tol, max_iter and threads of `solvers.independence.solve.solve`.
 
     Returns
     -------

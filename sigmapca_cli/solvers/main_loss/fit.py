@@ -59,7 +59,7 @@ def newton_fit(
         How a="auto" chooses: at the answer of solver=independence, where the steps then start (`automatic`), or while
         they run, by the sign of each component's certificate, as older versions did.
     **settings : Any
-        tol, max_iter and threads of `solvers.newton.solve.solve`.
+        Those of the solver: tol, max_iter and threads of `solvers.newton.solve.solve`.
 
     Returns
     -------
