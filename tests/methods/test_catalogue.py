@@ -357,16 +357,14 @@ def test_rica_norm_is_one_minus_a_quarter_of_beta():
     W = fit(cfg, x, 1, 600, 0.01, seed=1).state["W"].numpy()[:, 0]
     y = x.numpy() @ W
     expected = 1 - 0.8 / 4 * np.abs(y).mean() / (y**2).mean()
-    assert pytest.approx(expected * 1, rel=1e-3) == W @ W
+    assert W @ W == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_moving_average_weighs_the_past_and_starts_at_one():
     """Variance 9 after a start at 1, momentum 0.99: 1.08 (biased variance), ε inside the root."""
     x = torch.tensor([[-3.0], [3.0]], dtype=torch.float64)
     method = make_method(composed("nlpca", "sigma.start=one", "sigma.relative=false"))
-    state, _ = state_of(
-        method, torch.ones(1, 1, dtype=torch.float64), torch.full((1, 1), 9.0, dtype=torch.float64)
-    )
+    state, _ = state_of(method, torch.ones(1, 1).double(), torch.full((1, 1), 9.0).double())
     method.gradient(state, x)
     assert float(state["variance"]) == pytest.approx(1.08)
     assert float(state["sigma"]) == pytest.approx(np.sqrt(1.08 + 1e-3))
@@ -425,26 +423,13 @@ def test_weight_norm_trains_the_direction_only():
 def test_tangent_descent_does_not_leave_the_solution_where_adam_does(groups):
     """Started at the true filters, plain Adam drifts away; on tangent gradients it stays."""
     x, E, _ = groups["laplace"]
-    kept = {
-        tangent: matched(
-            fit(
-                composed("nlpca", f"optimizer.tangent={tangent}"),
-                x,
-                K,
-                1000,
-                0.01,
-                batch=BATCH,
-                seed=1,
-                W0=torch.from_numpy(E),
-                schedule="constant",
-            )
-            .state["W"]
-            .numpy(),
-            E,
-        )
-        for tangent in ("true", "false")
-    }
-    assert kept["true"] > 0.999 > kept["false"]
+    settings = {"batch": BATCH, "seed": 1, "W0": torch.from_numpy(E), "schedule": "constant"}
+
+    def kept(tangent):
+        run = fit(composed("nlpca", f"optimizer.tangent={tangent}"), x, K, 1000, 0.01, **settings)
+        return matched(run.state["W"].numpy(), E)
+
+    assert kept("true") > 0.999 > kept("false")
 
 
 def test_tangent_removes_the_radial_part():
