@@ -357,7 +357,7 @@ def test_rica_norm_is_one_minus_a_quarter_of_beta():
     W = fit(cfg, x, 1, 600, 0.01, seed=1).state["W"].numpy()[:, 0]
     y = x.numpy() @ W
     expected = 1 - 0.8 / 4 * np.abs(y).mean() / (y**2).mean()
-    assert W @ W == pytest.approx(expected, rel=1e-3)
+    assert pytest.approx(expected, rel=1e-3) == W @ W
 
 
 def test_the_moving_average_weighs_the_past_and_starts_at_one():
