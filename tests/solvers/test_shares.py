@@ -180,6 +180,7 @@ def test_the_certificate_is_that_of_one_process():
         filters=solution.W,
         rotation=None,
         evaluation=facts,
+        attrs={},
         config={"model": {"objective": "main"}, "solver": {"name": "moments"}},
     )
     one = certify_run(run, OnDisk(X), rows=2000)
