@@ -29,6 +29,7 @@ def run(a=4.0, seed=0, init="orthogonal", converged=True, solver="stochastic", h
         spreads=np.ones(3),
         evaluation={},
         name="one-of-several",
+        short_name="one-of-several",
         status="",
     )
 
