@@ -14,6 +14,8 @@ from sigmapca_cli.system.errors import InputError
 
 MATCH_THRESHOLD = 0.2
 """Entry of a rotation above which two components count as matching (paper, rotational indeterminacy)."""
+TOGETHER = 1 << 18
+"""Entries of random directions that are drawn at once."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +97,20 @@ def matched_cosine(p: int, k: int, other: int | None = None, repeats: int | None
     |corr| with sources that were mixed into p features, p is the same number.
     """
     generator = np.random.default_rng(0)
+    sizes, count = (k, other or k), repeats or max(5, 400 // k)
+    at_once = max(1, TOGETHER // (p * max(sizes)))
     values = []
-    for _ in range(repeats or max(5, 400 // k)):
-        similarity = cosines(_directions(p, k, generator), _directions(p, other or k, generator))
-        values.append(similarity[match(similarity)].mean())
+    for start in range(0, count, at_once):
+        pairs = [
+            [generator.standard_normal((p, size)) for size in sizes]
+            for _ in range(min(at_once, count - start))
+        ]
+        for A, B in zip(*(_orthonormal(np.stack(sets)) for sets in zip(*pairs, strict=True)), strict=True):
+            similarity = cosines(A, B)
+            values.append(similarity[match(similarity)].mean())
     return float(np.mean(values))
 
 
-def _directions(p: int, k: int, generator: np.random.Generator) -> np.ndarray:
-    W = generator.standard_normal((p, k))
-    return np.linalg.qr(W)[0] if k <= p else W
+def _orthonormal(sets: np.ndarray) -> np.ndarray:
+    """Return sets of k directions, (m, p, k), with orthonormal columns if k ≤ p."""
+    return np.linalg.qr(sets)[0] if sets.shape[2] <= sets.shape[1] else sets
