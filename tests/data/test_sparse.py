@@ -149,6 +149,9 @@ def h5ad(path, X, kind="csr", **changes):
         var = file.create_group("var")
         var.attrs["_index"] = "gene"
         var["gene"] = [f"g{i}".encode() for i in range(X.shape[1])]
+        obs = file.create_group("obs")
+        obs.attrs["_index"] = "cell"
+        obs["cell"] = [f"c{i}".encode() for i in range(X.shape[0])]
         file["obsm"] = np.zeros((X.shape[0], 2))  # an embedding beside it
     return path
 
@@ -157,7 +160,8 @@ def h5ad(path, X, kind="csr", **changes):
 def test_groups_of_anndata(tmp_path, X, kind):
     source = build(config(h5ad(tmp_path / "X.h5ad", X, kind)))
     np.testing.assert_allclose(source.take(np.arange(N), raw=True), DENSE)
-    assert source.names[:2] == ("g0", "g1")
+    assert source.names[:2] == ("g0", "g1") and source.labels[:2] == ["c0", "c1"]
+    assert build(config(tmp_path / "X.h5ad", part="2/2")).labels is None  # they are those of all rows
     few = build(config(tmp_path / "X.h5ad", columns=["g3", "g1"]))
     np.testing.assert_allclose(few.take(np.arange(N), raw=True), DENSE[:, [3, 1]])
 

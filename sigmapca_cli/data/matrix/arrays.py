@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigmapca_cli.data.cleaning.codes import without_codes
 from sigmapca_cli.data.cleaning.copies import MOST_ENTRIES, copies_in
-from sigmapca_cli.data.cleaning.repair import repaired
+from sigmapca_cli.data.cleaning.repair import Repaired, repaired
 from sigmapca_cli.data.config import DataConfig, Forecast
 from sigmapca_cli.data.matrix.concatenated import files_of, stacked
 from sigmapca_cli.data.matrix.in_rows import check_matrix, usable
@@ -167,45 +167,41 @@ def build(cfg: DataConfig, forecast: Forecast | None = None) -> Source:
     return table_source(table, cfg, where, forecast)
 
 
-def sparse_source(table: Table, cfg: DataConfig, where: str) -> SparseSource:
-    """Return a sparse table as a source; its zeros are values. Raise InputError for settings that would fill it."""
-    if cfg.clip:
-        raise InputError(f"{where} is sparse, and data.clip would fill it: drop it, or use solver.clip")
-    options, least, n = Standardisation.of(cfg), getattr(cfg, "least", 2), table.data.shape[0]
-    part, pieces = arranged(table, n, None, cfg)
-    source = SparseSource("array", table.data, where, options, part, in_table(table, None), least)
-    source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
-    source.by_subject = table.subjects is not None
-    source.names = None if table.names is None else tuple(table.names)
-    if cfg.half == "all":
-        source.labels = table.labels
-    return source
-
-
 def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast | None = None) -> Source:
-    """Return a table as a source, after missing values and outliers are treated; names are kept."""
+    """Return a table as a source, after missing values and outliers are treated; names are kept.
+
+    Raise InputError for settings that would fill a sparse table, whose zeros are values.
+    """
     logger = logging.getLogger("sigmapca")
     for note in table.notes:
         logger.warning("%s", note)
-    if is_sparse(table.data):
-        return sparse_source(table, cfg, where)
-    fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
-    options, least = Standardisation.of(cfg), getattr(cfg, "least", 2)
-    place, n = in_table(table, fixed.kept), len(fixed.matrix)
+    sparse = is_sparse(table.data)
+    if sparse and cfg.clip:
+        raise InputError(f"{where} is sparse, and data.clip would fill it: drop it, or use solver.clip")
+    fixed = Repaired(table.data)
+    if not sparse:
+        fixed = repaired(table.data, cfg.missing, cfg.clip, where, table.names, getattr(cfg, "fill", None))
+    matrix, n = fixed.matrix, fixed.matrix.shape[0]
     part, pieces = arranged(table, n, fixed.kept, cfg)
-    source = ArraySource("array", fixed.matrix, where, options, part, place, least, forecast)
-    source.pieces, source.timed = pieces_in(pieces, range(n)[part or slice(None)]), table.timed
+    rows = part or slice(None)
+    asked = Standardisation.of(cfg), part, in_table(table, fixed.kept), getattr(cfg, "least", 2)
+    source: Source
+    if sparse:
+        source = SparseSource("array", matrix, where, *asked)
+    else:
+        source = ArraySource("array", matrix, where, *asked, forecast)
+    source.pieces, source.timed = pieces_in(pieces, range(n)[rows]), table.timed
     source.by_subject = table.subjects is not None
     source.missing = fixed.by_column
-    source.incomplete = None if fixed.incomplete is None else fixed.incomplete[part or slice(None)]
+    source.incomplete = None if fixed.incomplete is None else fixed.incomplete[rows]
     source.names = None if table.names is None else tuple(table.names)
     source.sample_rate, source.grid = table.sample_rate, table.grid
     source.units, source.facts, source.clip = table.units, fixed.facts, fixed.bounds
-    if part is not None and isinstance(fixed.matrix, np.ndarray) and fixed.matrix.size <= MOST_ENTRIES:
-        copies = copies_in(fixed.matrix)
+    if part is not None and isinstance(matrix, np.ndarray) and matrix.size <= MOST_ENTRIES:
+        copies = copies_in(matrix)
         if copies is not None and (elsewhere := copies.outside(part)):
             source.facts = {**fixed.facts, "copies_elsewhere": elsewhere}
-    source.row_words = row_words(table, fixed.kept, part or slice(None))
+    source.row_words = row_words(table, fixed.kept, rows)
     if table.labels is not None and fixed.kept is None and part is None:
         source.labels = table.labels
     return source
