@@ -5,6 +5,11 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_runs
+from sigmapca_cli.cli.outputs import claim, drawings
+from sigmapca_cli.cli.tables import print_json, table
+from sigmapca_cli.system.errors import InputError
+
 RUNS = typer.Argument(..., metavar="RUN...", help="Runs, or folders that hold runs (a sweep).")
 JSON = typer.Option(False, "--json", help="One JSON object.")
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FOLDER", help="Draw into this folder (PNG and PDF).")
@@ -15,16 +20,18 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, 
     """Tables; with two runs also component by component and the rotation between them."""
     import dataclasses
 
-    from sigmapca_cli.cli.opening import open_runs
-    from sigmapca_cli.cli.outputs import claim, drawings
-    from sigmapca_cli.cli.tables import print_json
+    from sigmapca_cli.evaluation.agreement import agreement, rotation_between
     from sigmapca_cli.evaluation.compare import compare as compared
 
     opened = open_runs(runs)
     if output:
         claim(drawings(Path(output), ("agreement", "matched", "rotation")), force=force)
     found = dataclasses.replace(compared(opened), names=[run.short_name for run in opened])
-    pair = pairwise(opened) if len(opened) == 2 and found.agreement is not None else None
+    pair, match, R = None, None, None
+    if len(opened) == 2 and found.agreement is not None:
+        A, B = (run.directions for run in opened)
+        match, (R, residual) = agreement(A, B), rotation_between(A, B)
+        pair = pairwise(opened, match, R, residual)
     if as_json:
         print_json({**found.plain(), **({"pair": pair} if pair else {})})
     else:
@@ -32,15 +39,13 @@ def compare(runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, 
         if pair:
             print_pair(pair)
     if output:
-        for path in draw(opened, found, Path(output)):
+        for path in draw(opened, found, match, R, Path(output)):
             print(path)
 
 
 def print_comparison(found: Any) -> None:
     """The runs numbered; what was set differently and the metrics, a row each; agreement between the runs."""
     import math
-
-    from sigmapca_cli.cli.tables import table
 
     numbers = [str(i + 1) for i in range(len(found.names))]
     print("\n".join(f"{i}  {name}" for i, name in zip(numbers, found.names, strict=True)))
@@ -57,15 +62,13 @@ def print_comparison(found: Any) -> None:
         print("\n" + found.verdict)
 
 
-def pairwise(runs: list[Any]) -> dict[str, Any]:
+def pairwise(runs: list[Any], match: Any, R: Any, residual: Any) -> dict[str, Any]:
     """Component by component: partner, |cos|, σ side by side, and the entries of R above 0.2."""
     import numpy as np
 
-    from sigmapca_cli.evaluation.agreement import agreement, rotation_between, rotation_matches
+    from sigmapca_cli.evaluation.agreement import rotation_matches
 
     a, b = runs
-    match = agreement(a.directions, b.directions)
-    R, residual = rotation_between(a.directions, b.directions)
     rows = []
     for i, matches in enumerate(rotation_matches(R)):
         j = int(match.partner[i])
@@ -88,8 +91,6 @@ def pairwise(runs: list[Any]) -> dict[str, Any]:
 
 def print_pair(pair: dict[str, Any]) -> None:
     """One line a component."""
-    from sigmapca_cli.cli.tables import table
-
     rows = [
         [
             str(row["component"]),
@@ -105,11 +106,10 @@ def print_pair(pair: dict[str, Any]) -> None:
     print(table(["A", "B", "|cos|", "σ A", "σ B", "R (column of B: entry)"], rows))
 
 
-def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
+def draw(runs: list[Any], found: Any, match: Any, R: Any, folder: Path) -> list[Path]:
     """The agreement matrix; with two runs the matched filters in rows and R."""
     import numpy as np
 
-    from sigmapca_cli.evaluation.agreement import agreement, rotation_between
     from sigmapca_cli.figures.agreement import plot_agreement, plot_rotation
     from sigmapca_cli.figures.filters import pixels_of, plot_filters
     from sigmapca_cli.figures.save import save
@@ -121,16 +121,14 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     if len(runs) != 2:
         return written
     a, b = runs
-    match = agreement(a.directions, b.directions)
     rows = np.flatnonzero(match.partner >= 0)
     columns = match.partner[rows]
     signs = np.sign(np.sum(a.directions[:, rows] * b.directions[:, columns], axis=0))
     # A row of the one run stands above a row of the other, so both are as long as the grid is wide.
     shape = pixels_of(a)
     per_row = min(len(rows), 8 if shape else 4)
-    count = len(rows)
     blocks, labels = [], []
-    for start in range(0, count, per_row):
+    for start in range(0, len(rows), per_row):
         part = slice(start, start + per_row)
         empty = per_row - len(rows[part])  # places that stay empty in the last two rows: nan
         sides = ((a.directions, a.spreads, rows[part]), (b.directions, b.spreads, columns[part]))
@@ -141,7 +139,6 @@ def draw(runs: list[Any], found: Any, folder: Path) -> list[Path]:
     title = f"rows in turn: {found.names[0]}, and its matches in {found.names[1]}"
     grid = plot_filters(np.hstack(blocks), None, shape, title, columns=per_row, labels=labels, names=a.names)
     written += save(grid, folder / "matched")
-    R, _ = rotation_between(a.directions, b.directions)
     return written + save(plot_rotation(R), folder / "rotation")
 
 
@@ -149,11 +146,8 @@ def stability(
     runs: list[str] = RUNS, as_json: bool = JSON, output: str = OUTPUT, force: bool = FORCE
 ) -> None:
     """For each setting, a stability index of each cluster of components over its runs, and which are reproducible."""
-    from sigmapca_cli.cli.opening import open_runs
-    from sigmapca_cli.cli.outputs import claim, drawings
-    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.evaluation.compare import by_setting
-    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.evaluation.stability import stability as clustered
 
     groups = by_setting(open_runs(runs))
     repeated = {words: members for words, members in groups.items() if len(members) > 1}
@@ -167,7 +161,8 @@ def stability(
         drawings(Path(output), ())
     for folder in folders:
         claim(drawings(folder, ("stability", "centres", "similarity")), force=force)
-    found = [one_setting(words, members) for words, members in repeated.items()]
+    clusters = [clustered([run.directions for run in members]) for members in repeated.values()]
+    found = [one_setting(*each) for each in zip(repeated, repeated.values(), clusters, strict=True)]
     alone = sorted(set(groups) - set(repeated))
     if as_json:
         print_json(found[0] if len(found) == 1 else {"settings": found, "alone": alone})
@@ -178,8 +173,8 @@ def stability(
         print_setting(setting)
     if alone:
         print(f"\none run each, nothing to compare: {'; '.join(alone)}")
-    for folder, (words, members) in zip(folders, repeated.items() if folders else (), strict=True):
-        for path in draw_stability(words, members, folder):
+    for each in zip(folders, repeated, repeated.values(), clusters, strict=False):
+        for path in draw_stability(*each):
             print(path)
 
 
@@ -190,12 +185,10 @@ def folder_of(words: str, output: str, several: bool) -> Path:
     return Path(output) / re.sub(r"[^\w.=-]+", "_", words) if several else Path(output)
 
 
-def one_setting(words: str, runs: list[Any]) -> dict[str, Any]:
+def one_setting(words: str, runs: list[Any], found: Any) -> dict[str, Any]:
     """What the runs of one setting have in common, as plain data."""
     from sigmapca_cli.evaluation.compare import tested_by, weaknesses
-    from sigmapca_cli.evaluation.stability import stability as clustered
 
-    found = clustered([run.directions for run in runs])
     tests = tested_by(runs)
     no_evidence = tests == "nothing"
     rows = [
@@ -231,7 +224,6 @@ def print_setting(setting: dict[str, Any]) -> None:
     """A row a cluster, and in sentences how many are reproducible and what weakens that."""
     import textwrap
 
-    from sigmapca_cli.cli.tables import table
     from sigmapca_cli.evaluation.compare import in_words
 
     rows, count = setting["clusters"], len(setting["runs"])
@@ -256,18 +248,17 @@ def print_setting(setting: dict[str, Any]) -> None:
         print(textwrap.fill(f"note: {note}", 100, subsequent_indent="  "))
 
 
-def draw_stability(words: str, runs: list[Any], folder: Path) -> list[Path]:
+def draw_stability(folder: Path, words: str, runs: list[Any], found: Any) -> list[Path]:
     """The index of each cluster and the similarity of all components of one setting."""
-    from sigmapca_cli.evaluation.stability import stability as clustered
     from sigmapca_cli.figures.agreement import plot_similarity, plot_stability
     from sigmapca_cli.figures.filters import pixels_of, plot_filters
     from sigmapca_cli.figures.save import save
 
-    filters = [run.directions for run in runs]
-    found = clustered(filters)
     paths = save(plot_stability(found, words), folder / "stability")
     shape = pixels_of(runs[0])
     title = "centres of the clusters, most stable first"
     centres = plot_filters(found.centrotype, None, shape, title, names=runs[0].names)
     paths += save(centres, folder / "centres")
-    return paths + save(plot_similarity(filters, found, words), folder / "similarity")
+    return paths + save(
+        plot_similarity([run.directions for run in runs], found, words), folder / "similarity"
+    )

@@ -69,9 +69,8 @@ def test_nothing_is_said_of_five_converged_runs_from_starts_of_their_own():
 
 def test_runs_of_different_settings_alone_are_refused(monkeypatch):
     from sigmapca_cli.cli import compare as command
-    from sigmapca_cli.cli import opening
 
-    monkeypatch.setattr(opening, "open_runs", lambda names: [run(2.0), run(4.0)])
+    monkeypatch.setattr(command, "open_runs", lambda names: [run(2.0), run(4.0)])
     with pytest.raises(InputError, match="a=2; a=4"):
         command.stability(["x"], False, "")
 
@@ -79,12 +78,16 @@ def test_runs_of_different_settings_alone_are_refused(monkeypatch):
 def test_runs_that_cannot_differ_have_no_reproducible_component():
     """Rows without axes: a solver gives one answer for all seeds, and that is no evidence on the data."""
     from sigmapca_cli.cli.compare import one_setting
+    from sigmapca_cli.evaluation.stability import stability
 
-    same = one_setting("", [run(seed=s, solver="newton") for s in range(6)])
+    def setting(runs):
+        return one_setting("", runs, stability([each.directions for each in runs]))
+
+    same = setting([run(seed=s, solver="newton") for s in range(6)])
     assert same["tests"] == "nothing" and not any(row["reproducible"] for row in same["clusters"])
-    seeds = one_setting("", [run(seed=s) for s in range(6)])
+    seeds = setting([run(seed=s) for s in range(6)])
     assert seeds["tests"] == "the optimiser" and all(row["reproducible"] for row in seeds["clusters"])
-    parts = one_setting("", [run(part=f"{s}/6", solver="newton") for s in range(1, 7)])
+    parts = setting([run(part=f"{s}/6", solver="newton") for s in range(1, 7)])
     assert parts["tests"] == "the data" and all(row["reproducible"] for row in parts["clusters"])
     assert not compare([run(seed=s, solver="newton") for s in range(6)]).reproducible.any()
     assert compare([run(seed=s) for s in range(6)]).plain()["tests"] == "the optimiser"
