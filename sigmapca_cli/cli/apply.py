@@ -6,6 +6,10 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_run
+from sigmapca_cli.cli.outputs import Form, claim, files_of_run, writer
+from sigmapca_cli.system.errors import InputError
+
 RUN = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last.")
 INPUT = typer.Argument(..., metavar="INPUT", help="What data= reads: a table, pictures, WAV files, a folder.")
 COMPONENTS = typer.Argument(..., metavar="INPUT", help="Components: npy, csv, h5 …")
@@ -26,8 +30,6 @@ def transform(
     dataset: str = DATASET, force: bool = FORCE,
 ) -> None:  # fmt: skip
     """components = ((raw − mean)/scale [@ whitening]) @ encoder, streamed; the file is read as the run's data were."""
-    from sigmapca_cli.cli.outputs import Form
-
     opened, solution = opened_for(run, input, output, force)
     source = rows_of(opened, input, changes(keys, key, dataset))
     k = solution.forward.shape[1]
@@ -44,10 +46,8 @@ def reconstruct(
     if without is not None:
         remove(run, input, output, keys, key, dataset, without, force)
         return
-    from sigmapca_cli.cli.outputs import Form
     from sigmapca_cli.solution.new_rows import NewData
     from sigmapca_cli.solution.solution import ROWS
-    from sigmapca_cli.system.errors import InputError
 
     opened, solution = opened_for(run, input, output, force)
     try:
@@ -66,7 +66,6 @@ def build_components(cfg: Any, k: int) -> Any:
     from dataclasses import replace
 
     from sigmapca_cli.data.matrix.arrays import build
-    from sigmapca_cli.system.errors import InputError
 
     try:
         return build(replace(cfg, expected=component_names(k)))
@@ -97,8 +96,6 @@ def remove(
     run: str, input: str, output: str, keys: list[str], key: str, dataset: str, without: str, force: bool
 ) -> None:
     """Write rows, read as for transform, less the components that `without` numbers from 1: x − Σ y_i b_i."""
-    from sigmapca_cli.cli.outputs import Form
-
     opened, solution = opened_for(run, input, output, force)
     removed = numbered(without, len(solution.back))
     source = rows_of(opened, input, changes(keys, key, dataset))
@@ -109,8 +106,6 @@ def remove(
 
 def numbered(words: str, k: int) -> list[int]:
     """Return components that a user numbers from 1, as in "1,3", counted from 0. Raise InputError for others."""
-    from sigmapca_cli.system.errors import InputError
-
     parts = [part.strip() for part in words.split(",")]
     if not all(part.isdecimal() and 1 <= int(part) <= k for part in parts) or len(set(parts)) < len(parts):
         raise InputError(f"--without {words}: give components from 1 to {k}, each once, as in --without 1,3")
@@ -127,8 +122,6 @@ def changes(keys: list[str] | None, key: str | None, dataset: str | None) -> dic
 
 def write(blocks: Iterable[Any], output: str, form: Any) -> None:
     """Write blocks of rows, aside and moved into place."""
-    from sigmapca_cli.cli.outputs import writer
-
     with writer(Path(output), form) as append:
         for block in blocks:
             append(block)
@@ -137,8 +130,6 @@ def write(blocks: Iterable[Any], output: str, form: Any) -> None:
 
 def opened_for(run: str, input: str, output: str, force: bool) -> tuple[Any, Any]:
     """Return a run and its solution, once a file that is made from another one may be written."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import claim, files_of_run
     from sigmapca_cli.solution.solution import Solution
 
     opened = open_run(run)
@@ -149,7 +140,6 @@ def opened_for(run: str, input: str, output: str, force: bool) -> tuple[Any, Any
 def rows_of(run: Any, input: str, given: dict[str, Any]) -> Any:
     """Return the rows of a file, read as the run's own. given: what the command says about the file."""
     from sigmapca_cli.solution.new_rows import new_source
-    from sigmapca_cli.system.errors import InputError
 
     try:
         return new_source(run, input, given, aligned=True)
@@ -174,8 +164,6 @@ def export(
     force: bool = FORCE,
 ) -> None:
     """Write the file."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import claim, files_of_run
     from sigmapca_cli.solution.export import export as exported
 
     opened = open_run(run)

@@ -2,6 +2,10 @@
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+from sigmapca_cli.cli.tables import print_json
+from sigmapca_cli.system.errors import InputError
+
 
 def download(
     name: str = typer.Argument(..., help="cifar10, cifar100 or mnist."),
@@ -48,12 +52,9 @@ def data(
     from sigmapca_cli.cli.apply import as_options, changes
     from sigmapca_cli.cli.data_page import component_lines, page
     from sigmapca_cli.cli.halves import halves
-    from sigmapca_cli.cli.outputs import claim
-    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.data.describe.describe import describe, silence_warnings
     from sigmapca_cli.data.readers.remembered import remembering
     from sigmapca_cli.figures.save import targets
-    from sigmapca_cli.system.errors import InputError
 
     if figure:
         claim(targets(figure), reads=[path], force=force)

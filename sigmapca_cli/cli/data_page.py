@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sigmapca_cli.cli.tables import table
+from sigmapca_cli.system.errors import InputError
+
 MOST_COLUMNS, SOME_COLUMNS = 40, 12
 FEW = 12  # columns without names that are listed all the same
 MOST_EIGENVALUES = 32
@@ -105,8 +108,6 @@ def rules(found: dict[str, Any]) -> str:
 
 def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
     """A table, one row a column."""
-    from sigmapca_cli.cli.tables import table
-
     shown = len(columns) if len(columns) <= MOST_COLUMNS else SOME_COLUMNS
     units = any(column["unit"] for column in columns)
     missing = any(column["missing"] for column in columns)
@@ -131,9 +132,6 @@ def column_lines(columns: Sequence[dict[str, Any]]) -> list[str]:
 
 def component_lines(facts: dict[str, Any]) -> list[str]:
     """Eigenvalues with their shares, and what each rule says of k."""
-    from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.system.errors import InputError
-
     if "components" not in facts:
         raise InputError("these data have no eigenvalues to show: all features are constant")
     found = facts.get("components_then", facts["components"])

@@ -7,6 +7,10 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_run
+from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
+from sigmapca_cli.system.errors import InputError
+
 
 def evaluate(
     runs: list[str] = typer.Argument(
@@ -19,8 +23,6 @@ def evaluate(
     as_csv: bool = typer.Option(False, "--csv", help="run,metric,component,value."),
 ) -> None:
     """Evaluate each run and print a table, JSON or CSV."""
-    from sigmapca_cli.cli.tables import refuse_two_forms
-    from sigmapca_cli.system.errors import InputError
     from sigmapca_cli.system.processes import distributed_env
 
     refuse_two_forms(as_json, as_csv)
@@ -46,8 +48,6 @@ def print_all(rows: dict[str, dict[str, Any]], components: bool, as_json: bool, 
     import textwrap
 
     import numpy as np
-
-    from sigmapca_cli.cli.tables import print_csv, print_json, table
 
     if as_json:
         print_json(
@@ -87,8 +87,6 @@ def numbers(rows: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str, Any, st
 
 def label(name: str) -> str:
     """What a run is called in tables: the name as typed where it is short, else the run's own."""
-    from sigmapca_cli.cli.opening import open_run
-
     return name if len(name) <= 20 else open_run(name).short_name
 
 
@@ -104,8 +102,6 @@ def print_components(run: str, values: dict[str, Any]) -> None:
     """The metrics that have one value a component."""
     import numpy as np
 
-    from sigmapca_cli.cli.tables import table
-
     k = len(values["pca_sigma"])
     names = [n for n, v in values.items() if isinstance(v, np.ndarray) and v.shape == (k,)]
     print(f"\n{run}")
@@ -120,13 +116,11 @@ def evaluated(name: str, data: str | None, certificate: bool, keys: Sequence[str
     """The metrics of one run on its own training data, stored in the run; on other data stored under its name."""
     from sigmapca_cli.cli.apply import as_options
     from sigmapca_cli.cli.keys import data_keys
-    from sigmapca_cli.cli.opening import open_run
     from sigmapca_cli.data import build
     from sigmapca_cli.data.stored import data_of
     from sigmapca_cli.evaluation.evaluate import evaluate_solution
     from sigmapca_cli.solution.new_rows import new_source, placed
     from sigmapca_cli.storage.write import write_evaluation
-    from sigmapca_cli.system.errors import InputError
     from sigmapca_cli.system.row_shards import gathered, sharing
 
     run = open_run(name)

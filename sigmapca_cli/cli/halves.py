@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from sigmapca_cli.system.errors import InputError, SigmapcaError
+
 if TYPE_CHECKING:
     from sigmapca_cli.data.describe.suggestion import Suggestion
     from sigmapca_cli.data.halves import Halves
@@ -24,7 +26,6 @@ def halves(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, An
     """
     from sigmapca_cli.data.describe.describe import silence_warnings
     from sigmapca_cli.data.halves import EVERY_SECOND, halves_of
-    from sigmapca_cli.system.errors import SigmapcaError
 
     if suggestion is None or not isinstance(suggestion.k, int) or suggestion.k < 2:
         return {}
@@ -51,7 +52,6 @@ def agreeing(cfg: Any, made: Halves, k: int) -> str:
     from sigmapca_cli.data import build
     from sigmapca_cli.evaluation.agreement import agreement
     from sigmapca_cli.solvers.independence.fit import independence_fit
-    from sigmapca_cli.system.errors import InputError
 
     sources = [build(half) for half in made.configs(cfg)]
     axes = [source.leading_axes(k) for source in sources]

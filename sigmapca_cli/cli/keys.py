@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sigmapca_cli.settings.checks import nearest
+from sigmapca_cli.system.errors import InputError
+
 
 def data_keys(given: Sequence[str]) -> dict[str, Any]:
     """Return fields of the data group from arguments such as data.drop=[id,label]; InputError for anything else."""
@@ -10,8 +13,6 @@ def data_keys(given: Sequence[str]) -> dict[str, Any]:
 
     from sigmapca_cli.composition.overrides import values
     from sigmapca_cli.data.config import DataConfig
-    from sigmapca_cli.settings.checks import nearest
-    from sigmapca_cli.system.errors import InputError
 
     found = {}
     names = [f"data.{field.name}" for field in fields(DataConfig) if field.name != "path"]

@@ -5,6 +5,13 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_run
+from sigmapca_cli.cli.outputs import claim, files_of_run
+from sigmapca_cli.cli.tables import table
+from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.system.errors import InputError
+from sigmapca_cli.system.text import printable
+
 
 def loadings(
     run: str = typer.Argument(..., help="A run: folder, name, beginning of its hash, or last."),
@@ -26,9 +33,6 @@ def loadings(
     force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """One line a feature: its loadings, and the communality Σ l²; printed with the shares of the variance."""
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import claim, files_of_run
-    from sigmapca_cli.settings.checks import choice
     from sigmapca_cli.solution.loadings import ROTATIONS, loadings_of, rotated
 
     opened = open_run(run)
@@ -68,7 +72,6 @@ def of_halves(run: Any, found: Any, rotate: str | None) -> tuple[str, Any]:
     from sigmapca_cli.runner.run import run as train
     from sigmapca_cli.solution.loadings import loadings_of, rotated
     from sigmapca_cli.storage.read import StoredRun
-    from sigmapca_cli.system.errors import InputError
 
     data = data_of(run)
     if data.half != "all":
@@ -96,8 +99,6 @@ def of_halves(run: Any, found: Any, rotate: str | None) -> tuple[str, Any]:
 
 def print_congruence(words: str, congruence: Any) -> None:
     """One number a component; by common usage it is the same one from 0.95 on, and a similar one from 0.85 on."""
-    from sigmapca_cli.cli.tables import table
-
     print(f"\nTucker's congruence of {words} (0.95: the same component, 0.85: a similar one)")
     names = [f"component_{i + 1}" for i in range(len(congruence))]
     print(table(names, [[f"{value:.3f}" for value in congruence]], left=()))
@@ -117,9 +118,6 @@ def headers(name: str, values: Any) -> list[str]:
 
 def print_tables(found: Any, blocks: dict[str, Any]) -> None:
     """Print loadings with communalities and shares of the variance, then the other blocks."""
-    from sigmapca_cli.cli.tables import table
-    from sigmapca_cli.system.text import printable
-
     names = [printable(name) for name in found.names]
     for name, values in blocks.items():
         header, rows = ["feature", *headers(name, values)], numbers(names, values)
@@ -149,10 +147,10 @@ def write_table(path: Path, found: Any, blocks: dict[str, Any]) -> None:
     from sigmapca_cli.system.frames import write_frame
 
     values = blocks.pop("component")
-    table = pandas.DataFrame(values, columns=headers("component", values))
-    table["communality"] = found.communality
+    frame = pandas.DataFrame(values, columns=headers("component", values))
+    frame["communality"] = found.communality
     for name, block in blocks.items():
-        table[headers(name, block)] = block
-    table.index = pandas.Index(found.names, name="feature")
-    write_frame(table, path, index=True)
+        frame[headers(name, block)] = block
+    frame.index = pandas.Index(found.names, name="feature")
+    write_frame(frame, path, index=True)
     print(f"{path}: {len(found.names)} features × {values.shape[1]} components")

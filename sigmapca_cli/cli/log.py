@@ -5,6 +5,11 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_runs
+from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.storage.folders import FOLDER_NAME
+from sigmapca_cli.system.errors import RunFailed
+
 
 def log(
     runs: list[str] = typer.Argument(..., help="Runs, or folders of runs such as a sweep."),
@@ -16,10 +21,7 @@ def log(
     ),
 ) -> None:
     """Log every run, and say where. A run that was logged there before is gone on with, not doubled."""
-    from sigmapca_cli.cli.opening import open_runs
-    from sigmapca_cli.settings.checks import choice
     from sigmapca_cli.settings.schema import TRACKERS
-    from sigmapca_cli.system.errors import RunFailed
     from sigmapca_cli.tracking.hub import in_one_line
 
     tracker, place = to
@@ -51,7 +53,6 @@ def copy(run: Any, tracker: str, place: str) -> None:
 
 def described(run: Any, place: str) -> Any:
     """Return what a tracker is told about a stored run."""
-    from sigmapca_cli.storage.folders import FOLDER_NAME
     from sigmapca_cli.tracking.hub import key_of
     from sigmapca_cli.tracking.protocols import Tracked, flat
 

@@ -2,11 +2,13 @@
 
 import typer
 
+from sigmapca_cli.settings.checks import nearest
+from sigmapca_cli.system.errors import InputError
+
 
 def models(name: str = typer.Argument(None, help="One model, to show it whole.")) -> None:
     """Print the catalogue in families, or one entry."""
     from sigmapca_cli.methods.catalogue import CATALOGUE, NOTATION
-    from sigmapca_cli.system.errors import InputError
 
     if name is None:
         for family in dict.fromkeys(row.family for row in CATALOGUE.values()):
@@ -17,8 +19,6 @@ def models(name: str = typer.Argument(None, help="One model, to show it whole.")
         print("\nsigmapca models NAME shows one whole; sigmapca train model=NAME runs it")
         return
     if name not in CATALOGUE:
-        from sigmapca_cli.settings.checks import nearest
-
         raise InputError(f"{name}: no such model{nearest(name, CATALOGUE)}; `sigmapca models` lists them")
     row = CATALOGUE[name]
     print(f"{row.name}  ({row.family})\n\n{wrapped('  ', row.equation)}\n")

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sigmapca_cli.storage.format import FINISHED
+from sigmapca_cli.system.errors import InputError
+
 
 def open_run(name: str) -> Any:
     """The run meant by a name; InputError when it holds no solution yet."""
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
-    from sigmapca_cli.system.errors import InputError
 
     run = StoredRun.open(resolve(name))
     if run.filters is None or run.sigma is None:
@@ -20,7 +22,6 @@ def open_run(name: str) -> Any:
 def open_runs(names: Sequence[str], least: int = 2) -> list[Any]:
     """Runs by name; a folder of runs, such as a sweep, stands for all finished ones in it."""
     from sigmapca_cli.storage.read import is_run_folder
-    from sigmapca_cli.system.errors import InputError
 
     runs = []
     for name in names:
@@ -45,9 +46,7 @@ def finished_in(folder: Path) -> list[Any]:
     import logging
 
     from sigmapca_cli.storage.find import find_runs
-    from sigmapca_cli.storage.format import FINISHED
     from sigmapca_cli.storage.read import StoredRun
-    from sigmapca_cli.system.errors import InputError
 
     runs = []
     for found in find_runs(folder):

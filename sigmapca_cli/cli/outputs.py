@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sigmapca_cli.system.atomic import replacing
+from sigmapca_cli.system.errors import InputError
 
 
 @dataclass
@@ -42,8 +42,6 @@ def claim(
     what it does not read. force: whether the user allows to replace a file. Raise InputError if an output is one of
     these files or would be read as one, is a folder, exists without `force`, or its folder is missing.
     """
-    from sigmapca_cli.system.errors import InputError
-
     for output in map(Path, [outputs] if isinstance(outputs, str | Path) else outputs):
         places = [*_flat(reads), *(_flat(keeps) if output.exists() else ())]
         if (place := next((p for p in map(str, places) if _holds(p, output)), None)) is not None:
@@ -58,8 +56,6 @@ def claim(
 
 def without_folder(place: Path, folder: Path) -> Exception:
     """Return the error of a place whose folder is missing: with the command that makes it, if one can."""
-    from sigmapca_cli.system.errors import InputError
-
     if (file := next((above for above in (folder, *folder.parents) if above.is_file()), None)) is not None:
         return InputError(f"{place}: {file} is a file, not a folder: give another place")
     return InputError(f"{place}: its folder is missing: mkdir -p {shlex.quote(str(folder))}")
@@ -118,7 +114,7 @@ def _is_any(output: Path, files: Iterable[Path]) -> bool:
 @contextlib.contextmanager
 def writer(target: Path, form: Form) -> Iterator[Any]:
     """Yields a function that appends (m, k) float64 blocks; the file appears whole or not at all."""
-    from sigmapca_cli.system.errors import InputError
+    from sigmapca_cli.system.atomic import replacing  # takes time, and the list of commands needs none
 
     if target.suffix not in KINDS:
         raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(KINDS)}")
@@ -185,8 +181,6 @@ def wav(path: Path, form: Form) -> Iterator[Any]:
     """One channel a column, 16 bits; components have no loudness of their own, so each is as loud as can be."""
     import numpy as np
     from scipy.io import wavfile
-
-    from sigmapca_cli.system.errors import InputError
 
     if form.rate is None:
         raise InputError("the input is no sound: write .npy, .h5 or .csv")

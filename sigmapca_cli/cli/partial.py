@@ -2,6 +2,9 @@
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+from sigmapca_cli.system.errors import InputError
+
 
 def partial(
     path: str = typer.Argument(..., metavar="FILE", help="A part: any file that data=array reads."),
@@ -13,11 +16,9 @@ def partial(
     from pathlib import Path
 
     from sigmapca_cli.cli.keys import data_keys
-    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.data import build
     from sigmapca_cli.data.config import DataConfig
     from sigmapca_cli.data.matrix.sums import write
-    from sigmapca_cli.system.errors import InputError
     from sigmapca_cli.system.processes import refuse_several
 
     refuse_several("partial", "start one for each part")

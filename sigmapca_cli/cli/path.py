@@ -4,6 +4,11 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+from sigmapca_cli.cli.tables import print_json
+from sigmapca_cli.settings.checks import choice
+from sigmapca_cli.system.errors import InputError
+
 
 def path(
     overrides: list[str] = typer.Argument(
@@ -21,12 +26,9 @@ def path(
     """Solve both halves along the path, print one line a knot, and say which knots are good."""
     import dataclasses
 
-    from sigmapca_cli.cli.outputs import claim
-    from sigmapca_cli.cli.tables import print_json
     from sigmapca_cli.composition.compose import compose_job
     from sigmapca_cli.data.halves import halves_of
     from sigmapca_cli.figures.save import targets
-    from sigmapca_cli.settings.checks import choice
 
     choice("--along", along, ("tau", "lam", "a"))
     job = compose_job(overrides or [])
@@ -83,7 +85,6 @@ def path(
 def refuse_fixed(job: Any) -> None:
     """Raise InputError for keys that a path sets itself, or has no use for."""
     from sigmapca_cli.runner.unread import refuse_all_but
-    from sigmapca_cli.system.errors import InputError
 
     if job.cfg.data.half != "all":
         raise InputError(f"data.half={job.cfg.data.half}: the halves are made here; leave data.half out")
@@ -142,7 +143,6 @@ def prepared(cfg: Any, halves: Any) -> tuple[list[Any], str, int]:
     from sigmapca_cli.data import build
     from sigmapca_cli.data.n_components import count_for
     from sigmapca_cli.solvers.rows.projection import project
-    from sigmapca_cli.system.errors import InputError
 
     sources = [build(half) for half in halves.configs(cfg.data)]
     # k must be the same number in both halves

@@ -4,6 +4,10 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.opening import open_run
+from sigmapca_cli.cli.outputs import claim, drawings, files_of_run
+from sigmapca_cli.system.errors import InputError
+
 # The names that figures.run draws, which is not imported for a help text.
 FIGURES = (
     "filters", "curves", "spectrum", "patterns", "loadings", "topographies", "scree", "histograms", "scores", "biplot",
@@ -41,8 +45,6 @@ def plot(
     """Write the figures that suit the run, or those named, and say where they are."""
     from pathlib import Path
 
-    from sigmapca_cli.cli.opening import open_run
-    from sigmapca_cli.cli.outputs import claim, drawings, files_of_run
     from sigmapca_cli.figures.run import plot_run
     from sigmapca_cli.figures.style import style_of
     from sigmapca_cli.storage.find import shortened
@@ -66,7 +68,6 @@ def source_of(run: Any) -> Any:
     """
     from sigmapca_cli.data import build
     from sigmapca_cli.data.stored import data_of
-    from sigmapca_cli.system.errors import InputError
 
     try:
         source = build(data_of(run))

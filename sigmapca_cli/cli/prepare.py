@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+
 OVERRIDES = typer.Argument(None, metavar="OVERRIDE", help="data=NAME and data.key=value.")
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="Default: data/NAME-HASH.h5.")
 CFG = typer.Option(None, "--cfg", "-c", metavar="WHAT", help="Print the config (job, hydra, all).")
@@ -34,7 +36,6 @@ def sample_points(overrides: list[str] = OVERRIDES, output: str = OUTPUT, cfg: s
 def prepare(holds: str, default: str, overrides: list[str], output: str | None, cfg: str | None) -> None:
     """Prepare the file with the default data set unless another is given, and say how to use it."""
     from sigmapca_cli.cli.job import folders_of, show_configuration
-    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.composition.compose import compose_job
     from sigmapca_cli.data.cache.preparing import prepare as prepared
     from sigmapca_cli.settings.quoting import shell_word

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+from sigmapca_cli.system.errors import InputError
+
 
 def report(
     runs: list[str] = typer.Argument(
@@ -19,11 +22,8 @@ def report(
     force: bool = typer.Option(False, "--force", help="Replace the file when it exists."),
 ) -> None:
     """Write the file and say where it is."""
-    from sigmapca_cli.system.errors import InputError
-
     if output and Path(output).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{output}: a report is an HTML file; give a name that ends in .html")
-    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.report.build import write_report
     from sigmapca_cli.storage.find import shortened
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sigmapca_cli.system.errors import RunFailed
+
 if TYPE_CHECKING:
     from sigmapca_cli.storage.read import StoredRun
 
@@ -29,7 +31,6 @@ def rerun(
     from sigmapca_cli.settings.gone_keys import replaced
     from sigmapca_cli.storage.find import resolve
     from sigmapca_cli.storage.read import StoredRun
-    from sigmapca_cli.system.errors import RunFailed
 
     before = StoredRun.open(resolve(run))
     job = stored_job(before, changes or [])

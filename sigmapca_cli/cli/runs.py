@@ -9,7 +9,9 @@ from typing import Any
 import typer
 
 from sigmapca_cli.cli.tables import print_csv, print_json, refuse_two_forms, table
-from sigmapca_cli.storage.rows import COLUMNS, number
+from sigmapca_cli.settings.checks import nearest
+from sigmapca_cli.storage.rows import COLUMNS, as_rows, condition, number
+from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
 
 NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
@@ -58,10 +60,7 @@ def select(
     tags: Sequence[str] = (),
 ) -> tuple[list[Any], list[str]]:
     """The rows asked for in their order, and the columns to show."""
-    from sigmapca_cli.settings.checks import nearest
     from sigmapca_cli.storage.find import find_runs
-    from sigmapca_cli.storage.rows import as_rows, condition
-    from sigmapca_cli.system.errors import InputError
 
     if folder and not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder")

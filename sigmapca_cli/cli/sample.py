@@ -2,6 +2,9 @@
 
 import typer
 
+from sigmapca_cli.cli.outputs import claim
+from sigmapca_cli.settings.checks import choice
+
 # Those of data.samples.fields, which is not imported for a help text.
 FIELDS = (
     "questionnaire", "spectra", "eeg", "sound", "returns", "embeddings", "counts", "patches", "table"
@@ -20,10 +23,8 @@ def sample(
     import shlex
     from pathlib import Path
 
-    from sigmapca_cli.cli.outputs import claim
     from sigmapca_cli.data.samples.fields import make, write
     from sigmapca_cli.data.samples.tables import Sound
-    from sigmapca_cli.settings.checks import choice
     from sigmapca_cli.system.frames import write_frame
 
     choice("FIELD", field, FIELDS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sigmapca_cli.composition.compose import Folders, compose_job
-from sigmapca_cli.composition.overrides import texts
+from sigmapca_cli.composition.overrides import dotted, texts
 from sigmapca_cli.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ def refuse_unread(given: Sequence[Override], folders: Folders) -> None:
 
     A job that cannot be composed says so itself. Patterns for choices (glob) are known to Hydra alone, later.
     """
-    from sigmapca_cli.composition.overrides import dotted
     from sigmapca_cli.runner.rules import Why
     from sigmapca_cli.runner.unread import refusal, unread
 

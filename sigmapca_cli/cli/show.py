@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+from sigmapca_cli.cli.tables import table
 from sigmapca_cli.system.text import printable
 
 
@@ -65,7 +66,6 @@ def show(
 
 def weights(W: Any, sigma: Any, names: list[str] | None) -> str:
     """A line a feature, with its weight in every filter; the last line has σ."""
-    from sigmapca_cli.cli.tables import table
     from sigmapca_cli.figures.titles import format_sigma
 
     features = names or [str(i) for i in range(len(W))]

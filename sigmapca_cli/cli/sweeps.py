@@ -21,6 +21,7 @@ from sigmapca_cli.composition.compose import Folders, load
 from sigmapca_cli.composition.overrides import is_given, parsed, texts
 from sigmapca_cli.launchers.failures import SweepContext, forget_refusals
 from sigmapca_cli.settings.quoting import override
+from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.system.atomic import write_failed
 from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError, Stopped
 from sigmapca_cli.system.signals import stopped_before
@@ -90,8 +91,6 @@ def folder_of(given: Sequence[Override], config: Any, folders: Folders) -> Path:
     The order counts, as jobs are numbered by it.
     """
     import hashlib
-
-    from sigmapca_cli.storage.folders import outputs_root
 
     if is_given(given, "hydra.sweep.dir"):
         return Path(config.hydra.sweep.dir).absolute()

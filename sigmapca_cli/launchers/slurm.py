@@ -23,8 +23,9 @@ from sigmapca_cli.composition.sweep_loader import SweepLoader, folder_of
 from sigmapca_cli.launchers import adaptive
 from sigmapca_cli.launchers.adaptive import result_of
 from sigmapca_cli.launchers.failures import SweepContext, context_of
-from sigmapca_cli.launchers.outcome import is_done
+from sigmapca_cli.launchers.outcome import is_done, outcomes
 from sigmapca_cli.launchers.plugin import offer, target_of
+from sigmapca_cli.settings.schema import register as register_config
 from sigmapca_cli.settings.schema import words_of
 from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError, RunFailed, SigmapcaError
@@ -177,7 +178,6 @@ class Launcher(SlurmLauncher):
 
     def __call__(self, *arguments: Any) -> Any:
         """The job itself, on a cluster's node."""
-        from sigmapca_cli.settings.schema import register as register_config
         from sigmapca_cli.system.messages import show_warnings
 
         register_config()
@@ -222,8 +222,6 @@ def submitted(sweep: Path) -> dict[int, str]:
 
 def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext, longest: float = 10.0) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
-    from sigmapca_cli.launchers.outcome import outcomes
-
     began = time.time()
     pause = 0.5
     while True:

@@ -20,7 +20,7 @@ from sigmapca_cli.composition.sweep_loader import SweepLoader
 from sigmapca_cli.launchers.adaptive import result_of
 from sigmapca_cli.launchers.failures import context_of
 from sigmapca_cli.launchers.plugin import offer, target_of
-from sigmapca_cli.system.errors import SigmapcaError
+from sigmapca_cli.system.errors import SigmapcaError, Signalled, Stopped
 
 if TYPE_CHECKING:
     from sigmapca_cli.launchers.coming import Coming
@@ -95,7 +95,6 @@ class VectorizedLauncher(Launcher):
         """Train one group, then announce and note the failures in it."""
         from sigmapca_cli.runner.grouped import train_together
         from sigmapca_cli.storage.lock import InUse
-        from sigmapca_cli.system.errors import Signalled, Stopped
 
         context = context_of(self.task)
         jobs = {member.folder: member.job for member in members if member.job is not None}
@@ -118,7 +117,6 @@ class VectorizedLauncher(Launcher):
     def measure(self, job: Any, folder: Path) -> None:
         """Measure what a search is led by, where the run has not stored it; a failure is announced and noted."""
         from sigmapca_cli.runner.objective import measure
-        from sigmapca_cli.system.errors import Signalled, Stopped
 
         try:
             measure(job, folder)
