@@ -152,9 +152,8 @@ def _program() -> None:
     import gc
 
     status: list[Any] = [1]
-    atexit.register(
-        leave, status
-    )  # the first is called last: logs, temporary folders and pools are closed by then
+    # The first is called last: logs, temporary folders and pools are closed by then.
+    atexit.register(leave, status)
     # Imports and configurations make many objects and next to no garbage: looking for it took a sixth of the start.
     gc.set_threshold(50_000, 20, 20)
     # Threads of one product wait for each other in a loop: a QR of 363 × 32 takes ten times as long on busy cores.

@@ -36,9 +36,8 @@ def in_sweep(task: Callable[[Any], Any], cfg: Any, context: SweepContext | None 
     from sigmapca_cli.storage.lock import InUse
     from sigmapca_cli.system.processes import end_with
 
-    if current_process().name.startswith(
-        "Loky"
-    ):  # joblib's workers do not notice that their parent was killed
+    # joblib's workers do not notice that their parent was killed.
+    if current_process().name.startswith("Loky"):
         end_with(os.getppid())
     context = context or SweepContext()
     hydra = HydraConfig.get()

@@ -28,9 +28,7 @@ def report(
     from sigmapca_cli.storage.find import shortened
 
     target = Path(output) if output else default_path(runs)
-    if (
-        output or len(runs) > 1
-    ):  # an older report within a run's or a sweep's folder is replaced without asking
+    if output or len(runs) > 1:  # an older report within a folder of runs is replaced without asking
         claim(target, force=force)
     path = write_report(runs, target)
     print(f"{shortened(path)}  {path.stat().st_size / 1e6:.2f} MB")

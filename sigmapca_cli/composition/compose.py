@@ -37,9 +37,8 @@ _LOCK = threading.RLock()  # Hydra looks for its plugins once in a process, and 
 class Folders:
     """Where configurations come from: the folder, its primary file, and a further folder."""
 
-    main: Path = field(
-        default_factory=lambda: conf_files.conf_folder()
-    )  # it is looked up when folders are made
+    # It is looked up when folders are made.
+    main: Path = field(default_factory=lambda: conf_files.conf_folder())
     name: str = "config"
     further: Path | None = None
 

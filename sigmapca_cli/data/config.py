@@ -124,11 +124,9 @@ class DataConfig(Sealable):
     standardise: str | None = None  # feature: (x − mean)/√(var + ε); none: x − mean; null: see KINDS
     epsilon: float | None = None  # ε; null: relative to the data's scale
     whiten: str = "none"
-    whiten_rank: int | None = (
-        None  # whiten the leading eigenvectors only, the others become 0; null: all of them
-    )
+    whiten_rank: int | None = None  # so many leading eigenvectors are whitened, the others 0; null: all
     centre: bool = (
-        True  # subtract the mean; false: only scale, for model.centring=noncentred and noncentred_mean
+        True  # subtract the mean; false: only scale, for model.centring=noncentred, noncentred_mean
     )
     scale_input: float = 1.0  # multiplies the standardised rows
     half: str = "all"  # every second image or row
@@ -168,9 +166,7 @@ class DataConfig(Sealable):
     decimal: str = "auto"  # csv, tsv: point or comma
     delimiter: str | None = None  # csv, tsv: one character, tab or space; null: recognised
     encoding: str | None = None  # csv, tsv: a name that Python knows; null: recognised
-    missing: str = (
-        "refuse"  # values that are missing: refuse, drop (their rows), mean (of their column), ppca
-    )
+    missing: str = "refuse"  # missing values: refuse, drop (their rows), mean (of their column), ppca
     subject: Any = None  # column that says whose row it is: a subject's rows stay together
     missing_codes: Any = None  # values that stand for missing ones, such as 99 and -9
     clip: float | None = None  # each column is clipped to its quantiles clip and 1 − clip

@@ -67,9 +67,7 @@ class Source(SecondMoments):
     unit: float = 1.0
     has_rows: bool = True  # False: only moments are known
     sparse: bool = False  # rows are compressed, and products take one vector at a time
-    sample: RowSample | None = (
-        None  # rows that the first pass over a file kept, for measures that need no more
-    )
+    sample: RowSample | None = None  # rows that the first pass over a file kept, to measure by
     ordered: bool | None = None  # data.ordered: whether rows are in time; None: to be found (`row_order`)
     pieces: tuple[int, ...] = ()  # rows at which a new file, subject or stretch after a gap begins
     by_subject: bool = False  # rows are those of subjects, of whom a piece each

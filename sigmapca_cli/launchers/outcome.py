@@ -80,9 +80,8 @@ def is_done(job: Job, folder: Path) -> bool:
         return False
     if not is_finished(folder, job.hash):
         return False
-    return (
-        not job.cfg.objective or result_of(folder, job.cfg.objective) is not None
-    )  # else it is to be measured
+    # Where the objective is not known it is to be measured.
+    return not job.cfg.objective or result_of(folder, job.cfg.objective) is not None
 
 
 def table(jobs: list[Outcome], common: Collection[str] = (), told: Collection[str] = ()) -> list[str]:

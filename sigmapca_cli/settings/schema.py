@@ -54,11 +54,9 @@ class SolverConfig(Sealable):
     lam: Any = 0.1  # moments: weight of the fourth cumulants beside the variances, or auto
     tau: Any = "auto"  # independence: weight of the negentropies beside the variances, or auto
     starts: int = 1  # newton, moments, independence: number of starts; the best solution is kept
-    a_from: str = (
-        "sign"  # of a=auto: chosen at the answer of independence, or by sign on the way, as older runs did
-    )
+    a_from: str = "sign"  # of a=auto: sign, on the way; or at the answer of independence
     clip: float | None = (
-        None  # newton, moments, independence: rows are clipped at this quantile of their norms
+        None  # newton, moments, independence: quantile of their norms that rows are clipped at
     )
 
     def __post_init__(self) -> None:
@@ -129,13 +127,9 @@ class Config(Sealable):
     threads: int | None = None  # of products; default: what suits the size of the problem
     log_every: int = 50  # steps between two stored values
     keep: str = "last"  # the last weights, or best_loss: those of the epoch with the lowest mean loss
-    rescale: bool = (
-        False  # train on rows of unit mean variance, so that nothing depends on the unit of the data
-    )
+    rescale: bool = False  # train on rows of unit mean variance: nothing depends on the unit of the data
     tol: float = 0.1  # converged: radians that a component may still have to go to a stable point
-    ending: str = (
-        "none"  # of a run whose length nobody gave: none, or full_batch steps where it has not converged
-    )
+    ending: str = "none"  # none, or full_batch steps where a run of no given length has not converged
     stop: str = "never"  # never, or tol: end as soon as the run has converged
     strict: bool = False  # an unconverged run ends with status 1
     log_format: str = "auto"  # auto: a bar on a terminal, plain lines elsewhere; bar; plain
@@ -143,9 +137,7 @@ class Config(Sealable):
     run_dir: str | None = None  # the folder of this run
     if_exists: str = "auto"  # same run made before: new, skip, resume or fail; auto: new, in a sweep resume
     objective: Any = None  # what a search is led by, one name or a list: see OBJECTIVES
-    tracker: Any = (
-        None  # where the curves are shown besides: tensorboard, mlflow, wandb, none, or a list of them
-    )
+    tracker: Any = None  # curves are shown there too: tensorboard, mlflow, wandb, none, or a list of them
     tags: Any = None  # words to find the run by: one, or a list
     note: str | None = None  # a remark on the run
     recipe: str = "default"

@@ -14,9 +14,7 @@ from sigmapca_cli.system.processes import boot_id, pid_space, process_start
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ASIDE = ".aside"  # the end of the names of unfinished files, which a kill leaves behind
-ABANDONED_AFTER = (
-    24 * 3600
-)  # seconds since an unfinished file was last written to, by a writer not seen from here
+ABANDONED_AFTER = 24 * 3600  # seconds since an unfinished file of a writer not seen from here was written to
 # By absolute folder: what raises an error once this process no longer owns the folder (`storage.lock`).
 FENCES: dict[str, Callable[[], None]] = {}
 

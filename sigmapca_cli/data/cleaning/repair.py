@@ -29,9 +29,7 @@ class Repaired:
     facts: dict[str, int | float | str] = field(default_factory=dict)  # for the run's attributes
     incomplete: NDArray[np.bool_] | None = None  # rows in which missing values were filled
     by_column: NDArray[np.int64] | None = None  # (p,) numbers of missing values; None: there are none
-    bounds: NDArray[np.float64] | None = (
-        None  # (2, p) smallest and largest value of each column after clipping
-    )
+    bounds: NDArray[np.float64] | None = None  # (2, p) least and largest value of each column after clipping
 
 
 def repaired(

@@ -41,9 +41,8 @@ def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
     Standardised first: fourth powers of small units would underflow. Column by column in blocks, so that the rows are
     not copied whole.
     """
-    few = max(
-        1, min(x.size // BLOCK, x.shape[1] // 8)
-    )  # never a column alone, whose sums have other last bits
+    # Never a column alone, whose sums have other last bits.
+    few = max(1, min(x.size // BLOCK, x.shape[1] // 8))
     return np.concatenate([_excess_kurtosis(part) for part in np.array_split(x, few, axis=1)])
 
 

@@ -39,9 +39,7 @@ class Table:
     data: Any
     names: list[str] | None = None  # of the columns; None if the file has none
     units: dict[str, str] = field(default_factory=dict)  # of the columns, by name, if the file has them
-    notes: list[str] = field(
-        default_factory=list
-    )  # what was left out or taken for something, one sentence each
+    notes: list[str] = field(default_factory=list)  # sentences on what was left out or taken for something
     line_of: Callable[[int], int] | None = None  # of a text file: row to line, counted from 1
     labels: list[str] | None = None  # of the rows: the index column, which is not in `data`
     subjects: NDArray[np.int64] | None = None  # of the rows: whose they are, numbered as they appear

@@ -110,9 +110,8 @@ def words_on_top(first: Sequence[str], rest: Sequence[Sequence[str]], decimal: s
     if not first[0] and all(row[0] for row in rest):  # an empty corner above an index
         below = [row[1:] for row in rest]
         return len(first) > 2 and (rising(first[1:]) or numbers_on_top(first[1:], below))
-    named = [
-        i for i, f in enumerate(first) if not word(f)
-    ]  # beside columns of words, such as a sample and a batch
+    # Beside columns of words, such as a sample and a batch.
+    named = [i for i, f in enumerate(first) if not word(f)]
     if len(named) == len(first):
         return False
     numbers = [first[i] for i in named]
