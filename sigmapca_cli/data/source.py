@@ -226,19 +226,16 @@ class Source(SecondMoments):
         B: NDArray,
         rows: Index | RowSample | None = None,
         *,
-        raw: bool = False,
         exact: bool = False,
         size: int = 8192,
     ) -> Iterator[NDArray]:
         """Rows in order, projected: blocks x @ B (m, k) in the type of B (p, k); of a rank, its share.
 
-        rows: those of an index, or of the sample that a pass kept; all rows by default. raw: rows before
-        standardisation, float64. exact: all rows about their mean, in float64 from the stored values on, for B float64.
+        rows: those of an index, or of the sample that a pass kept; all rows by default. exact: all rows about their
+        mean, in float64 from the stored values on, for B float64.
         """
         if exact:
             yield from self._products().projections(B)
-        elif raw:
-            yield from (x @ B for x in self.blocks(size, raw=True))
         else:
             for found in self._stored(rows, self._fitting(size)):
                 yield self._apply(found, None).astype(B.dtype, copy=False) @ B

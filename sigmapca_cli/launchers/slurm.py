@@ -37,6 +37,7 @@ try:
 except ImportError:
     raise InputError("hydra/launcher=slurm needs submitit: pip install hydra-submitit-launcher") from None
 
+LONGEST_PAUSE = 10.0  # seconds between two looks at the queue
 SUBMITTED = ".submitted.json"  # in the sweep's folder: job number -> SLURM's id
 UNKNOWN: frozenset[str] = frozenset({"?"})
 
@@ -220,28 +221,24 @@ def submitted(sweep: Path) -> dict[int, str]:
         return {}
 
 
-def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext, longest: float = 10.0) -> None:
+def watch(jobs: set[str], ours: list[str], sweep: Path, context: SweepContext) -> None:
     """Wait until none of the jobs is left in the queue; announce each failure when it is noted."""
     began = time.time()
     pause = 0.5
     while True:
         queued = in_queue()
         for job in outcomes(sweep):
-            if (
-                job.status == "failed"
-                and job.number not in context.told
-                and noted_since(sweep / job.number, began)
-            ):
+            new = job.status == "failed" and job.number not in context.told
+            if new and noted_since(sweep / job.number, began):
                 context.announce(job.number, job.reason)
                 if context.fail_fast:
                     if ours:
                         subprocess.run(["scancel", *ours], check=False)
                     raise SystemExit(1)
-        if not queued.isdisjoint(jobs) or queued is UNKNOWN:
-            time.sleep(pause)
-            pause = min(pause * 1.5, longest)
-        else:
+        if queued.isdisjoint(jobs) and queued is not UNKNOWN:
             return
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
 def noted_since(folder: Path, began: float) -> bool:

@@ -42,9 +42,9 @@ def git_commit(start: Path | None = None) -> str:
 
 
 @cache  # it is asked of git, and a sweep has many runs
-def git_changed(start: Path | None = None) -> str:
+def git_changed() -> str:
     """ "yes" when tracked files differ from the commit, "no", or "" where that cannot be told."""
-    root = start or Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):

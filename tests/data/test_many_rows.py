@@ -50,7 +50,7 @@ def on_disk(X, standardise="feature"):
     """A source of rows in a file, and the file."""
     data = Counting.scratch(X.shape, X.dtype)
     data.write(0, X)
-    source = ArraySource("array", data, "x.npy", Standardisation(standardise))
+    source = ArraySource(data, "x.npy", Standardisation(standardise))
     return source, data
 
 
@@ -124,7 +124,7 @@ def test_what_is_kept_measures_what_all_rows_measure(X, large):
 
 
 def test_few_rows_and_rows_in_memory_are_measured_whole(X):
-    for source in (on_disk(X)[0], ArraySource("array", X, "x.npy", Standardisation("none"))):
+    for source in (on_disk(X)[0], ArraySource(X, "x.npy", Standardisation("none"))):
         W = source.leading_axes(K).up_to(K)
         assert "rows_measured" not in evaluate_solution(W, np.ones(K), None, source)
     dtype = np.dtype("f4")
@@ -225,7 +225,7 @@ def test_rows_far_in_a_file_are_read_from_their_place(billion, monkeypatch):
 def test_rows_are_standardised_in_pieces_with_the_same_bits(dtype, monkeypatch):
     for n, p in ((700, 5), (3, 60)):
         X = (50 * np.random.default_rng(0).standard_normal((n, p))).astype(dtype)
-        source, index, out = ArraySource("array", X, "x", Standardisation("feature")), np.arange(n), []
+        source, index, out = ArraySource(X, "x", Standardisation("feature")), np.arange(n), []
         for size in (1 << 30, 64):  # of 60 features one row is more than 64 entries
             monkeypatch.setattr(base, "CACHED", size)
             out.append(source.take(index))

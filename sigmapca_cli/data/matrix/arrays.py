@@ -47,7 +47,6 @@ class ArraySource(Source):
 
     def __init__(
         self,
-        name: str,
         data: NDArray | RowFile,
         where: str,
         options: Standardisation,
@@ -60,7 +59,7 @@ class ArraySource(Source):
 
         forecast: what the run will need, said with the time that a pass over a file takes.
         """
-        self.name, self._where, self._data, self._place = name, where, data, place
+        self.name, self._where, self._data, self._place = "array", where, data, place
         self._part = range(len(data))[part or slice(None)]
         if len(self._part) < least:
             need_two_samples(len(self._part), where)
@@ -185,11 +184,11 @@ def table_source(table: Table, cfg: DataConfig, where: str, forecast: Forecast |
     part, pieces = arranged(table, n, fixed.kept, cfg)
     rows = part or slice(None)
     asked = Standardisation.of(cfg), part, in_table(table, fixed.kept), getattr(cfg, "least", 2)
-    source: Source
-    if sparse:
-        source = SparseSource("array", matrix, where, *asked)
-    else:
-        source = ArraySource("array", matrix, where, *asked, forecast)
+    source = (
+        SparseSource("array", matrix, where, *asked)
+        if sparse
+        else ArraySource(matrix, where, *asked, forecast)
+    )
     source.pieces, source.timed = pieces_in(pieces, range(n)[rows]), table.timed
     source.by_subject = table.subjects is not None
     source.missing = fixed.by_column

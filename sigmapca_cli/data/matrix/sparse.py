@@ -123,7 +123,6 @@ class SparseSource(Source):
         B: NDArray,
         rows: Index | RowSample | None = None,
         *,
-        raw: bool = False,
         exact: bool = False,
         size: int = BLOCK,
     ) -> Iterator[NDArray]:
@@ -131,8 +130,6 @@ class SparseSource(Source):
         A, size = B.astype(np.float64), max(size, LEAST_BLOCK)
         if exact:
             yield from self._products().projections(A)
-        elif raw:
-            yield from affine(self.X, A, np.zeros(A.shape[1]), size)
         else:
             A = A if self.whitening is None else self.whitening @ A
             A = np.ascontiguousarray(self._gain()[:, None] * A)

@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 BAND_ENTRIES = 1 << 19
 """Pixels of a band of rows whose float64 copy is made: 4 MB."""
+BLOCK_IMAGES = 512
+"""Number of images whose rows are multiplied at once."""
 TOGETHER = 256
 """Number of images whose pixels are summed at once."""
 
@@ -28,12 +30,12 @@ def positions(length: int, patch: int, stride: int) -> int:
     return max(0, (length - patch) // stride + 1)
 
 
-def row_products(images: NDArray, patch: int, block: int = 512, G: Array | None = None) -> Array:
+def row_products(images: NDArray, patch: int, G: Array | None = None) -> Array:
     """Return G (H, patch, W C, W C): G[u, d] = Σ_images rowᵤᵀ rowᵤ₊d, rows of W C pixels, 0 beyond the edge."""
     N, H, W, C = images.shape
     G = np.zeros((H, patch, W * C, W * C)) if G is None else G
-    for start in range(0, N, block):
-        flat = images[start : start + block].astype(np.float64).reshape(-1, H * W * C)
+    for start in range(0, N, BLOCK_IMAGES):
+        flat = images[start : start + BLOCK_IMAGES].astype(np.float64).reshape(-1, H * W * C)
 
         def add_row(u: int, flat: Array = flat) -> None:
             last = min(u + patch, H)
