@@ -18,6 +18,10 @@ from mechanisms import every
 from sigmapca_cli.cli import completion
 from sigmapca_cli.cli.app import app
 from sigmapca_cli.cli.completion_scripts import SCRIPTS
+from sigmapca_cli.data.config import DataConfig
+from sigmapca_cli.settings.conf_files import all_groups
+from sigmapca_cli.settings.schema import Config
+from sigmapca_cli.system.errors import InputError
 
 BIN = str(Path(sys.executable).parent)
 START = {
@@ -135,11 +139,6 @@ def test_run_names_last_first_then_the_newest(tmp_path, monkeypatch):
 
 def test_every_choice_that_is_offered_is_accepted():
     """The keys and choices on offer are those that the schema takes."""
-    from sigmapca_cli.data.config import DataConfig
-    from sigmapca_cli.settings.conf_files import all_groups
-    from sigmapca_cli.settings.schema import Config
-    from sigmapca_cli.system.errors import InputError
-
     offered = answers(["train"], "")
     assert set(offered) == {f"{key}=" for key in {*Config.__dataclass_fields__, *all_groups()}}
     for key in (key.rstrip("=") for key in offered if key not in [f"{g}=" for g in all_groups()]):

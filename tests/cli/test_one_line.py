@@ -1,6 +1,7 @@
 """Small faults of one kind: each is one line that says what to do, and leaves nothing behind that stays wrong."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from small_disks import fill
 from sigmapca_cli.composition.overrides import parsed
 from sigmapca_cli.launchers.failures import note
 from sigmapca_cli.launchers.outcome import outcomes
+from sigmapca_cli.storage.sidecars import LogFile
 from sigmapca_cli.storage.write import RunWriter
 from sigmapca_cli.system.atomic import ABANDONED_AFTER, replace_file, replacing
 from sigmapca_cli.system.errors import InputError, RunFailed
@@ -93,10 +95,6 @@ def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
 
 
 def test_a_log_that_finds_no_space_says_nothing_itself(small_disk, capfd):
-    import logging
-
-    from sigmapca_cli.storage.sidecars import LogFile
-
     log = LogFile(small_disk)
     fill(small_disk, leave=0)
     for _ in range(5000):

@@ -10,6 +10,7 @@ import pytest
 from shell import run_command
 
 from sigmapca_cli.cli.runs import in_order
+from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.rows import condition
 from sigmapca_cli.system.errors import InputError
 
@@ -118,8 +119,6 @@ def test_transform_then_reconstruct_is_exact_when_k_is_p(world):
 
 
 def test_transform_equals_the_encoder(world):
-    from sigmapca_cli.storage.read import StoredRun
-
     x = np.random.default_rng(1).normal(size=(50, 16))
     np.savetxt(world.folder / "x.csv", x, delimiter=",", fmt="%.17g")
     world("transform", "outputs/pca", "x.csv", "c.csv")
@@ -164,8 +163,6 @@ def test_show_plot_export_last(world):
 
 
 def test_linear_ica_is_shown_and_compared_by_its_unmixing(world):
-    from sigmapca_cli.storage.read import StoredRun
-
     world("train", *DATA, "model=lica_two_step", "a=3", "steps=400", "k=4", "--run-dir", "outputs/ica")
     run = StoredRun.open(world.folder / "outputs" / "ica")
     np.testing.assert_allclose(np.linalg.norm(run.directions, axis=0), 1, atol=1e-12)

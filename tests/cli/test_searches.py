@@ -1,11 +1,13 @@
 """Searches by hydra/sweeper=optuna: the objective reaches the sweeper, folders go by hash, a killed search goes on."""
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 from mechanisms import every
+from shell import run_command
 
 from sigmapca_cli.cli.searches import Search
 from sigmapca_cli.cli.sweeps import sweep_of
@@ -61,8 +63,6 @@ def best(sweep: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("compared", every([False, True], [False]))
 def test_a_search_is_led_by_the_objective_and_goes_on_after_a_kill(compared, optuna, tmp_path):
-    from shell import run_command
-
     folders = {name: tmp_path / name for name in ("whole", "killed")}
     for folder in folders.values():
         folder.mkdir()
@@ -161,8 +161,6 @@ def test_names_of_objectives_are_checked():
 
 
 def test_trials_in_a_database_need_an_sqlalchemy_that_optuna_knows(optuna, tmp_path):
-    from importlib.metadata import version
-
     words = (
         "hydra/sweeper=optuna",
         "objective=mcc",

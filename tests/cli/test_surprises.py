@@ -1,14 +1,19 @@
 """What surprised people who used the program for the first time."""
 
+import csv
+import io
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from mechanisms import every
 from shell import run_command
+
+from sigmapca_cli.figures.filters import plot_filters
 
 
 def run_small(sigmapca, small, *overrides):
@@ -59,8 +64,6 @@ def test_one_line_with_the_way_on(sigmapca, tmp_path, arguments, words):
 
 
 def test_advice_names_the_option_that_the_command_has(sigmapca, small, tmp_path):
-    import h5py
-
     run_small(sigmapca, small)
     with h5py.File(tmp_path / "two.h5", "w") as file:
         file["a"], file["b"] = np.zeros((4, 16)), np.zeros((4, 16))
@@ -103,8 +106,6 @@ def test_no_share_of_32_components_where_there_are_fewer(sigmapca, tmp_path):
 
 def test_rows_of_matched_filters_stay_below_each_other():
     """With 10 components in rows of 8 the last two are followed by six empty places, not by their partners."""
-    from sigmapca_cli.figures.filters import plot_filters
-
     W = np.random.default_rng(0).normal(size=(27, 16))
     W[:, 10:] = np.nan
     axes = plot_filters(W, np.ones(16), (3, 3, 3), columns=8).axes[0]
@@ -121,14 +122,10 @@ def test_other_rows_are_measured_from_where_training_put_zero(sigmapca, small, t
     assert sigmapca(*train).returncode == 0
 
     def metric(file: str, name: str) -> float:
-        import csv
-        import io
-
         text = sigmapca("evaluate", "last", "--data", file, "--csv").stdout
         return next(float(r["value"]) for r in csv.DictReader(io.StringIO(text)) if r["metric"] == name)
 
     here, there = metric("x.npy", "reconstruction_error"), metric("moved.npy", "reconstruction_error")
-    import h5py
 
     with h5py.File(next(tmp_path.rglob("run.h5"))) as file:
         W = file["filters"][()]

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from shell import run_command
 
+from sigmapca_cli.composition.compose import Folders
 from sigmapca_cli.launchers.outcome import outcomes, table
 from sigmapca_cli.launchers.snapshot import snapshot
 from sigmapca_cli.storage.read import StoredRun
+from sigmapca_cli.system import signals
 from sigmapca_cli.system.errors import Stopped
 from sigmapca_cli.system.processes import process_start
 
@@ -245,8 +247,6 @@ def test_the_table_reads_damaged_and_foreign_folders(tmp_path):
 def test_a_signal_whose_error_a_library_swallowed_still_stops_the_sweep(monkeypatch, tmp_path):
     """Hydra's search for plugins catches every error of an import, and with it what a signal raised there."""
     from sigmapca_cli.cli import job, sweeps
-    from sigmapca_cli.composition.compose import Folders
-    from sigmapca_cli.system import signals
 
     begun = []
     monkeypatch.setattr(signals, "_raised", [Stopped("SIGTERM before the end")])

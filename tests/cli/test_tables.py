@@ -1,7 +1,12 @@
 """A table from the shell: the page about it, the command that the page gives, and the run that keeps its names."""
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
+import time
 
 import h5py
 import numpy as np
@@ -9,6 +14,10 @@ import pandas as pd
 import pytest
 from mechanisms import every
 from scipy.io import wavfile
+
+from sigmapca_cli.storage.files import edit
+from sigmapca_cli.storage.read import StoredRun
+from sigmapca_cli.storage.summary import summary_text
 
 RNG = np.random.default_rng(0)
 FLOWERS = pd.DataFrame(
@@ -161,10 +170,6 @@ def test_prepared_data_may_be_whitened_after_all(ran):
 
 def test_a_run_from_before_goes_on_to_read_its_index_column(ran, tmp_path):
     """Its configuration does not say `recognise`; it was trained on all that the file holds."""
-    from sigmapca_cli.storage.files import edit
-    from sigmapca_cli.storage.read import StoredRun
-    from sigmapca_cli.storage.summary import summary_text
-
     FLOWERS.to_csv(tmp_path / "t.csv")
     keys = ("data=array", "data.path=t.csv", "data.recognise=false", "data.standardise=feature")
     ran("train", "model=pca_svd", *keys, "k=3", "--run-dir", "r")
@@ -239,12 +244,6 @@ def test_data_that_have_moved_are_the_same_data(ran, sigmapca, tmp_path):
 
 @pytest.mark.full
 def test_an_interrupted_run_goes_on_with_data_that_have_moved(sigmapca, tmp_path):
-    import os
-    import signal
-    import subprocess
-    import sys
-    import time
-
     FLOWERS.to_csv(tmp_path / "t.csv", index=False)
     (FLOWERS * 2).to_csv(tmp_path / "other.csv", index=False)
     train = [sys.executable, "-m", "sigmapca_cli", "train"]

@@ -1,5 +1,6 @@
 """Matrices from files of every format; what is refused, and how little memory large ones take."""
 
+import io
 import os
 import subprocess
 import sys
@@ -71,8 +72,6 @@ FORMATS = {
 
 
 def npy_bytes(array):
-    import io
-
     buffer = io.BytesIO()
     np.save(buffer, array)
     return buffer.getvalue()

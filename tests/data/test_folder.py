@@ -8,7 +8,8 @@ from PIL import Image
 
 from sigmapca_cli.data import build
 from sigmapca_cli.data.config import DataConfig
-from sigmapca_cli.data.on_disk import row_file
+from sigmapca_cli.data.images import folder
+from sigmapca_cli.data.on_disk import progress, row_file
 from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -188,8 +189,6 @@ def test_a_large_picture_is_let_in_by_a_key(tmp_path, monkeypatch):
 
 
 def test_a_long_decoding_is_announced(tmp_path, monkeypatch, caplog):
-    from sigmapca_cli.data.on_disk import progress
-
     for i in range(3):
         save(tmp_path / f"{i}.png", 8, 8)
     images(tmp_path)
@@ -247,8 +246,6 @@ def test_faults_name_the_file(tmp_path):
 
 
 def test_many_small_pictures_are_summed_up_together(tmp_path, monkeypatch):
-    from sigmapca_cli.data.images import folder
-
     for i in range(7):
         save(tmp_path / f"{i}.png", 9 if i < 5 else 12, 8)
     together, summed = [], folder.patch_moments

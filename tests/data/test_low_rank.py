@@ -5,6 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+from scipy import sparse
 from wide_helpers import solved
 
 from sigmapca_cli.cli.apply import reconstruct, transform
@@ -78,8 +79,6 @@ def test_rows_and_covariance_are_those_of_the_dense_matrix(X, kind, options, mon
 
 
 def test_sparse_rows_are_whitened_alike(wide):
-    from scipy import sparse
-
     random = np.random.default_rng(0)
     S = sparse.random_array((300, 60), density=0.2, format="csr", rng=random)
     options = Standardisation("none", whiten="zca", whiten_rank=4)

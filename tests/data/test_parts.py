@@ -1,6 +1,7 @@
 """data.part, data.subject and columns of time: which rows stay together, and where one stretch ends."""
 
 import numpy as np
+import pandas
 import pytest
 from array_sources import source_of
 from PIL import Image
@@ -51,8 +52,6 @@ def test_pictures_are_parted_by_picture_and_one_picture_by_strips(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_rows_of_a_subject_stay_together(tmp_path, suffix):
-    import pandas
-
     rng = np.random.default_rng(0)
     who = np.array(["ann", "bob", "cy", "di"])[rng.integers(0, 4, 200)]
     frame = pandas.DataFrame({"who": who, "a": rng.normal(size=200), "b": rng.normal(size=200)})
@@ -77,8 +76,6 @@ def test_rows_of_a_program_have_subjects_too(tmp_path):
 
 @pytest.mark.parametrize("dates", [False, True])
 def test_time_that_jumps_ends_a_piece(tmp_path, dates):
-    import pandas
-
     rng = np.random.default_rng(0)
     days = np.concatenate([np.arange(100), 300 + np.arange(100)])
     time = pandas.to_datetime("2020-01-01") + pandas.to_timedelta(days, "D") if dates else days / 10

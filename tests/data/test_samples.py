@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mechanisms import every
+from scipy.io import wavfile
 
 from sigmapca_cli.cli.sample import FIELDS
 from sigmapca_cli.data.describe.describe import describe
@@ -78,8 +79,6 @@ def test_the_command_writes_data_and_truth_and_the_next_command(sigmapca, tmp_pa
 
 
 def test_uncorrelated_tracks_are_sources_and_are_mixed(tmp_path):
-    from scipy.io import wavfile
-
     for i in range(2):
         track = np.random.default_rng(i).laplace(size=4000)
         wavfile.write(tmp_path / f"{i}.wav", 8000, (3000 * track).clip(-32768, 32767).astype(np.int16))

@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse import linalg
 from wide_helpers import solved
 
 from sigmapca_cli.data import build
@@ -224,8 +225,6 @@ def test_more_components_than_the_rank_of_sparse_rows_are_refused():
 
 @pytest.mark.parametrize("fault", ["passed over", "not converged"])
 def test_where_one_vector_at_a_time_fails_blocks_give_the_axes(monkeypatch, fault):
-    from scipy.sparse import linalg
-
     X, exact = counted([(3, 400), (5, 200), (60, 20)])
     eigsh, asked = linalg.eigsh, []
 

@@ -1,5 +1,7 @@
 """What a table says about itself: names, index columns, headers, decimal signs, encodings, fill values."""
 
+import shlex
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -8,11 +10,13 @@ import xarray
 from array_sources import source_of, values
 from scipy.io import savemat
 
+from sigmapca_cli.cli.keys import data_keys
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.matrix import arrays, in_rows
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.readers import text as text_reader
 from sigmapca_cli.data.readers.table import override
+from sigmapca_cli.data.readers.text_fields import is_number, number
 from sigmapca_cli.system.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -326,10 +330,6 @@ def test_safetensors(tmp_path):
 
 
 def test_an_override_is_one_word_for_a_shell_and_for_hydra():
-    import shlex
-
-    from sigmapca_cli.cli.keys import data_keys
-
     for names in (["a"], ["a", "b c"], ["age (years)", 'say "x"', "it's"], [3], ["Größe", "a,b", "[x]"]):
         (word,) = shlex.split(override("drop", names))
         found = data_keys([word])["drop"]
@@ -387,8 +387,6 @@ def test_what_labels_the_rows_names_the_features_of_a_transposed_table(tmp_path)
 
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_a_field_is_a_number_where_it_can_be_read_as_one(decimal):
-    from sigmapca_cli.data.readers.text_fields import is_number, number
-
     for text in (
         "1", "-1.5", "1,5", "1_0", "1e3", "1.5D-03", "nan", "inf", "true", "−5", "", "x", " 2 ", "1.2,3",
     ):  # fmt: skip

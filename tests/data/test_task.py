@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from array_sources import source_of
+from scipy.io import wavfile
 
 from sigmapca_cli.data.cleaning.codes import codes_in
 from sigmapca_cli.data.cleaning.outliers import scales_in_words
@@ -69,8 +70,6 @@ def test_a_coded_sex_is_no_item_and_items_of_yes_and_no_are(tmp_path):
 
 
 def test_many_channels_of_few_sources_get_few_components(tmp_path):
-    from scipy.io import wavfile
-
     for count, k in ((8, 3), (3, 3)):
         sound = RNG.laplace(size=(8000, 3)) @ RNG.standard_normal((3, count))
         sound += 0.01 * RNG.standard_normal(sound.shape)

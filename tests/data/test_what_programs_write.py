@@ -11,7 +11,7 @@ import pytest
 import xarray
 from array_sources import source_of, values
 from scipy import sparse
-from scipy.io import savemat
+from scipy.io import mmwrite, savemat
 
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.describe.describe import describe
@@ -389,8 +389,6 @@ def test_structures_of_matlab_have_their_fields(tmp_path):
 
 @pytest.mark.parametrize("form", [sparse.coo_matrix, np.asarray], ids=["coordinates", "array"])
 def test_matrix_market_is_a_matrix_and_no_table_of_places(tmp_path, form):
-    from scipy.io import mmwrite
-
     X = sparse.random(30, 4, 0.4, random_state=0).toarray()
     mmwrite(tmp_path / "x.mtx", form(X))
     np.testing.assert_allclose(values(source_of(tmp_path / "x.mtx")), X, rtol=1e-12)

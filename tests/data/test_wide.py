@@ -8,8 +8,9 @@ import pytest
 from mechanisms import every
 from wide_helpers import solved
 
+from sigmapca_cli.data.describe.describe import describe
 from sigmapca_cli.data.in_memory import MemorySource
-from sigmapca_cli.data.moments import covariance, eigenpairs
+from sigmapca_cli.data.moments import centred_rows, covariance, eigenpairs
 from sigmapca_cli.data.moments.eigenpairs import lanczos
 from sigmapca_cli.data.n_components import count_for
 from sigmapca_cli.data.standardisation import Standardisation
@@ -213,9 +214,6 @@ def test_the_measure_of_convergence_gets_its_directions_where_few_axes_are_at_ha
 
 def test_a_flat_spectrum_is_described_by_few_passes(monkeypatch, tmp_path):
     """Its leading axes take 35 products with all rows to converge, and say nothing: 238 s for 2,000 × 60,000."""
-    from sigmapca_cli.data.describe.describe import describe
-    from sigmapca_cli.data.moments import centred_rows
-
     passes, times = [], centred_rows.CentredRows.times
     monkeypatch.setattr(
         centred_rows.CentredRows, "times", lambda self, W: passes.append(W.shape) or times(self, W)

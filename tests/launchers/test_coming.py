@@ -9,6 +9,7 @@ from sigmapca_cli.composition.compose import compose_job, load, registered
 from sigmapca_cli.composition.job import job_from
 from sigmapca_cli.composition.sweep_loader import SweepLoader
 from sigmapca_cli.launchers.coming import Queue
+from sigmapca_cli.settings.conf_files import conf_folder
 from sigmapca_cli.system.errors import InputError
 
 JOBS = [
@@ -24,8 +25,6 @@ def queue(tmp_path):
     """Return the queue of a sweep: overrides of each job → Queue."""
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra._internal.utils import create_config_search_path
-
-    from sigmapca_cli.settings.conf_files import conf_folder
 
     def make(jobs, alone=False):
         master = load([f"hydra.sweep.dir={tmp_path}"], sweep=True)

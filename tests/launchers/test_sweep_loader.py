@@ -4,9 +4,10 @@ import pytest
 from mechanisms import every
 from omegaconf import OmegaConf
 
-from sigmapca_cli.composition.compose import load
+from sigmapca_cli.composition.compose import compose_job, load, registered
 from sigmapca_cli.composition.sweep_loader import SweepLoader
 from sigmapca_cli.settings.conf_files import conf_folder
+from sigmapca_cli.settings.quoting import without_interpolation
 
 JOBS = [
     ("seed=3",),
@@ -34,7 +35,6 @@ def loader():
 )
 def test_a_job_has_the_configuration_that_hydra_composes(loader, words):
     hydras, master = loader
-    from sigmapca_cli.composition.compose import registered
 
     with registered():
         wanted = hydras.load_sweep_config(master, ["k=4", *words])
@@ -62,7 +62,6 @@ def test_a_job_is_made_from_the_sweeps_own_configuration_only_where_that_has_its
     loader, given, words
 ):
     hydras, _ = loader
-    from sigmapca_cli.composition.compose import registered
 
     with registered():
         master = load(given, sweep=True)
@@ -73,7 +72,6 @@ def test_a_job_is_made_from_the_sweeps_own_configuration_only_where_that_has_its
 
 def test_what_hydra_refuses_is_refused(loader):
     hydras, master = loader
-    from sigmapca_cli.composition.compose import registered
 
     with registered(), pytest.raises(Exception, match="no_such_key"):
         SweepLoader(hydras).load_sweep_config(master, ["no_such_key=4"])
@@ -81,7 +79,6 @@ def test_what_hydra_refuses_is_refused(loader):
 
 def test_one_number_stands_for_others_of_its_type_where_jobs_are_asked_for(loader):
     hydras, master = loader
-    from sigmapca_cli.composition.compose import registered
 
     with registered():
         quick = SweepLoader(hydras)
@@ -93,9 +90,6 @@ def test_one_number_stands_for_others_of_its_type_where_jobs_are_asked_for(loade
 
 
 def test_a_stored_configuration_is_what_omegaconf_writes(tmp_path):
-    from sigmapca_cli.composition.compose import compose_job
-    from sigmapca_cli.settings.quoting import without_interpolation
-
     for words in (["note=\"# 'x': [1]\"", "tags=[a,'1']"], ["k=0.5", "data=array", "data.path=[a,'b c']"]):
         job = compose_job(words)
         wanted = OmegaConf.to_yaml(OmegaConf.create(without_interpolation(job.plain)), resolve=True)

@@ -7,8 +7,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from composing import composed
 from mechanisms import every
 from shell import run_command
+
+from sigmapca_cli.composition.job import job_of
+from sigmapca_cli.data import build
+from sigmapca_cli.runner.checkpoints import Saver
+from sigmapca_cli.runner.grouped import train_together
+from sigmapca_cli.system.signals import Guard
 
 SMALL = ("data=planted", "data.n=4000", "data.p=16", "data.k=4", "data.group=2", "steps=150", "log_every=25")
 VECTORIZED = "hydra/launcher=vectorized"
@@ -144,13 +151,6 @@ def test_what_has_finished_is_not_made_again(tmp_path):
 @pytest.mark.full
 def test_runs_that_go_on_are_not_saved_at_every_step_once_another_has_ended(tmp_path, monkeypatch):
     """The time since the last checkpoint is that of a run that still trains; one that has ended is saved no more."""
-    from composing import composed
-
-    from sigmapca_cli.composition.job import job_of
-    from sigmapca_cli.data import build
-    from sigmapca_cli.runner.checkpoints import Saver
-    from sigmapca_cli.runner.grouped import train_together
-    from sigmapca_cli.system.signals import Guard
 
     saved, save = [], Saver.save
     monkeypatch.setattr(

@@ -2,6 +2,7 @@
 
 import copy
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -51,8 +52,6 @@ def test_a_chosen_at_the_answer_of_independence_is_another_run_only_where_a_is_c
 
 
 def test_the_settings_of_a_job_do_not_change():
-    from dataclasses import replace
-
     job = compose_job(["a=2"])
     for settings, name in ((job.cfg, "k"), (job.cfg.data, "half"), (job.cfg.solver, "tol")):
         with pytest.raises(AttributeError, match=name):

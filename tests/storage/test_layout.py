@@ -7,7 +7,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from composing import composed
 
+from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.storage.read import StoredRun
 from sigmapca_cli.storage.write import write_evaluation
 from sigmapca_cli.system.errors import InputError
@@ -64,9 +66,6 @@ def put(path: Path, name: str, value: object) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a finished run."""
-    from composing import composed
-
-    from sigmapca_cli.composition.job import job_of
     from sigmapca_cli.runner.run import run
 
     return run(job_of(composed(f"outputs={tmp_path_factory.mktemp('outputs')}", "threads=1", *SMALL)))

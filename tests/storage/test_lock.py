@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from forked import end_of, spawn
 
+from sigmapca_cli.storage import lease
 from sigmapca_cli.storage.lease import Beat, Owner, beat_file, myself
 from sigmapca_cli.storage.lock import FolderLock, InUse, is_owned, read_owner
 from sigmapca_cli.storage.sidecars import append
@@ -119,8 +120,6 @@ def test_a_clock_that_is_wrong_decides_nothing(tmp_path: Path, monkeypatch: pyte
 def test_a_lease_that_claims_to_last_for_ever_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sigmapca_cli.storage import lease
-
     monkeypatch.setattr(lease, "LONGEST_LEASE", 0.5)
     leave(tmp_path, replace(myself(), boot="elsewhere", lease=1e9))
     FolderLock(tmp_path).acquire().release()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from sigmapca_cli.storage.identity import config_hash
 from sigmapca_cli.storage.read import StoredRun
@@ -62,8 +63,6 @@ def test_a_checkpoint_of_another_configuration_is_refused(older, sigmapca):
 
 
 def test_the_hash_of_a_configuration_without_newer_keys_is_the_same():
-    import yaml
-
     run = StoredRun.open(FOLDER / "finished")
     plain = yaml.safe_load((FOLDER / "finished" / ".hydra" / "config.yaml").read_text("utf-8"))
     assert config_hash(plain) == run.attrs["config_hash"]

@@ -13,15 +13,19 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+import yaml
 from run_data import log_block
 
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.claim import claim_folder, create_run_folder
-from sigmapca_cli.storage.files import NOTE
+from sigmapca_cli.storage.files import NOTE, unreadable
+from sigmapca_cli.storage.find import glance, is_whole, summarise_folder
 from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.storage.lock import FolderLock, InUse
 from sigmapca_cli.storage.provenance import git_commit
 from sigmapca_cli.storage.read import StoredRun
+from sigmapca_cli.storage.stored_yaml import stored_yaml
+from sigmapca_cli.storage.summary import noted_summary, summarise
 from sigmapca_cli.storage.write import RunWriter, write_evaluation
 from sigmapca_cli.system.errors import InputError, RunFailed, Stopped
 
@@ -302,8 +306,6 @@ def test_a_run_is_read_although_another_process_holds_it_for_writing(tmp_path: P
 
 
 def test_lock_refusals_become_words_with_the_remedy(tmp_path: Path) -> None:
-    from sigmapca_cli.storage.files import unreadable
-
     path = write_run(tmp_path) / fmt.RUN_FILE
     hold = f"import h5py; h5py.File({str(path)!r}, 'r', locking=True)"
     with h5py.File(path, "r+", locking=True):
@@ -398,8 +400,6 @@ def test_a_run_saved_again_with_attributes_of_fixed_length_is_read(tmp_path: Pat
 
 
 def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
-    from sigmapca_cli.storage.summary import noted_summary, summarise
-
     with RunWriter(tmp_path, model="nlpca", attrs={"a": "4.0"}) as writer:
         log_block(writer, [1, 2], {"loss": [2.0, np.nan], "b": [1, 2]})
         values = {"mcc": np.float32(0.1), "n": 3, "ok": True, "word": "ä", "none": None, "deep/x": 1.0}
@@ -410,8 +410,6 @@ def test_the_note_behind_a_file_is_the_summary_of_what_it_holds(tmp_path):
 
 
 def test_a_glance_at_a_run_is_what_its_opening_says(tmp_path):
-    from sigmapca_cli.storage.find import glance, is_whole, summarise_folder
-
     folder = write_run(tmp_path, attrs={"data": "planted"})
     seen, run = glance(summarise_folder(folder)), StoredRun.open(folder)
     assert is_whole(run) and not is_whole(seen)
@@ -439,10 +437,6 @@ def test_a_glance_at_a_run_is_what_its_opening_says(tmp_path):
     ],
 )
 def test_a_configuration_read_key_by_key_is_the_whole_one(text):
-    import yaml
-
-    from sigmapca_cli.storage.stored_yaml import stored_yaml
-
     wanted = yaml.safe_load(text)
     found = stored_yaml(text, Path("run.h5"))
     assert found == (wanted if isinstance(wanted, dict) else {})

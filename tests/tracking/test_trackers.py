@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from composing import composed
+from shell import run_command
 
 from sigmapca_cli.cli.log import copy
 from sigmapca_cli.composition.job import job_of
@@ -226,8 +227,6 @@ def test_a_key_belongs_to_one_run(tmp_path):
 
 
 def test_nothing_is_loaded_for_a_run_without_trackers(tmp_path):
-    from shell import run_command
-
     tell = (
         "import os, sys; leave = os._exit; os._exit = lambda status: (print([m for m in sys.modules if "
         "m.partition('.')[0] in ('mlflow', 'tensorboard', 'wandb', 'optuna') or "
