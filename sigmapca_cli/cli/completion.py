@@ -183,12 +183,12 @@ def choices(key: str) -> list[str]:
     return ["true", "false"] if field and field.type is bool else []
 
 
-# By parameter, or by command and parameter where a name means different things.
 def data_keys(word: str) -> Candidates:
     """The keys of the data group alone, for commands that read a file."""
     return [found for found in overrides(word or "data.") if found[0].startswith("data.")]
 
 
+# By parameter, or by command and parameter where a name means different things.
 KINDS: dict[str, Callable[[str], Candidates]] = {
     "run": runs,
     "runs": runs,

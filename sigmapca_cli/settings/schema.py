@@ -55,9 +55,7 @@ class SolverConfig(Sealable):
     tau: Any = "auto"  # independence: weight of the negentropies beside the variances, or auto
     starts: int = 1  # newton, moments, independence: number of starts; the best solution is kept
     a_from: str = "sign"  # of a=auto: sign, on the way; or at the answer of independence
-    clip: float | None = (
-        None  # newton, moments, independence: quantile of their norms that rows are clipped at
-    )
+    clip: float | None = None  # newton, moments, independence: rows are clipped at this quantile of norms
 
     def __post_init__(self) -> None:
         choice("solver.name", self.name, ("stochastic", "newton", "moments", "independence"))

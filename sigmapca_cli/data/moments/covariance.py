@@ -146,7 +146,8 @@ class SecondMoments(ABC):
         """Return the axes from the Gram matrix or the covariance, whichever is smaller."""
         gram = self.n <= self.p
         with blas(available_threads()):
-            values, U = top_of(self._gram() if gram else self._scaled_covariance(), k + spare_of(self.p))
+            G = self._products().gram() / self.n if gram else self._scaled_covariance()
+            values, U = top_of(G, k + spare_of(self.p))
             alive = int((values[: U.shape[1]] > 1e-13 * max(values[0], 0.0)).sum())
             if alive == 0:
                 return Axes(np.zeros(1), np.eye(self.p, 1), total)
@@ -180,10 +181,6 @@ class SecondMoments(ABC):
         total = row_shards.added((total,), patient=True)[0]
         total /= self.n
         return total
-
-    def _gram(self) -> Array:
-        """Return x̄x̄ᵀ/n (n, n)."""
-        return self._products().gram() / self.n
 
     def _back_projected(self, U: Array) -> Array:
         """Return x̄ᵀU (p, m), the eigenvectors of the covariance from those of the Gram matrix (n, m), each scaled."""
