@@ -181,7 +181,8 @@ class DataConfig(Sealable):
         self.columns, self.drop, self.rows = (
             name_list(key, getattr(self, key)) for key in ("columns", "drop", "rows")
         )
-        self.missing_codes = _codes(self.missing_codes)
+        codes = _listed("missing_codes", self.missing_codes, int | float, "numbers, as in data.{key}=[99,-9]")
+        self.missing_codes = None if codes is None else list(map(float, codes))
         for field, allowed in CHOICES.items():
             if field == "standardise" and self.standardise is None:
                 continue
@@ -235,22 +236,17 @@ def as_stored(data: dict[str, Any]) -> dict[str, Any]:
 
 def name_list(key: str, value: Any) -> list[str | int] | None:
     """Return columns as a list, from one name or several; raise InputError for anything else."""
-    if value is None:
-        return None
-    columns = list(value) if isinstance(value, list | tuple) else [value]
-    if not columns or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in columns):
-        raise InputError(f"data.{key}={value}: give names, as in data.{key}=[height,weight]")
-    return columns
+    return _listed(key, value, str | int, "names, as in data.{key}=[height,weight]")
 
 
-def _codes(value: Any) -> list[float] | None:
-    """Return codes of missing values as numbers; raise InputError for anything else."""
+def _listed(key: str, value: Any, kinds: Any, wanted: str) -> list[Any] | None:
+    """Return one value, or several, as a list; raise InputError where one is not of these kinds."""
     if value is None:
         return None
-    given = value if isinstance(value, list | tuple) else [value]
-    if not given or not all(isinstance(code, int | float) and not isinstance(code, bool) for code in given):
-        raise InputError(f"data.missing_codes={value}: give numbers, as in data.missing_codes=[99,-9]")
-    return [float(code) for code in given]
+    found = list(value) if isinstance(value, list | tuple) else [value]
+    if not found or not all(isinstance(one, kinds) and not isinstance(one, bool) for one in found):
+        raise InputError(f"data.{key}={value}: give {wanted.format(key=key)}")
+    return found
 
 
 def _path(kind: str, given: Any) -> Any:

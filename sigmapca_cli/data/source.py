@@ -157,8 +157,7 @@ class Source(SecondMoments):
         return self.pictures is not None and self.n > self.pictures
 
     def _prepare_apply(self) -> None:
-        gain = np.where(self._constant, 0.0, 1.0 / self.scale)
-        self._gain64 = gain
+        self._gain64 = gain = self._gain()
         self._mean32 = (self.mean / self.unit).astype(np.float32)
         self._gain32 = (gain * self.unit).astype(np.float32)
         self._tiles = self._mean32[None], self._gain32[None]

@@ -169,26 +169,6 @@ def test_every_parameter_is_completed_or_known_to_be_free():
                 assert known or parameter.name in free, (name, parameter.name)
 
 
-@pytest.mark.parametrize("words", [["train", "model="], ["show", ""], ["train", "--resume", ""]])
-def test_an_answer_loads_nothing_heavy(words, tmp_path):
-    code = (
-        f"import sys; sys.argv = ['sigmapca', *{words!r}]\n"
-        "from sigmapca_cli.cli import main\n"
-        "main()\n"
-        "print([m for m in ('torch', 'hydra', 'omegaconf', 'h5py', 'numpy', 'rich') if m in sys.modules])"
-    )
-    environment = {**os.environ, "_SIGMAPCA_COMPLETE": "zsh"}
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-        cwd=tmp_path,
-    )
-    assert result.stdout.splitlines()[-1] == "[]"
-
-
 ODD = [["train", "'"], ["nonsense", ""], [], ["train", "="], ["--", ""]]
 
 

@@ -29,6 +29,12 @@ def test_nothing_heavy_is_imported(arguments, tmp_path):
     assert loaded(arguments, HEAVY, tmp_path) == "[]"
 
 
+@pytest.mark.parametrize("words", [["train", "model="], ["show", ""], ["train", "--resume", ""]])
+def test_an_answer_to_a_shell_loads_nothing_heavy(words, tmp_path, monkeypatch):
+    monkeypatch.setenv("_SIGMAPCA_COMPLETE", "zsh")
+    assert loaded(words, (*HEAVY, "omegaconf"), tmp_path) == "[]"
+
+
 WITHOUT_TORCH = [
     ["model=pca_svd"],
     ["solver=newton"],

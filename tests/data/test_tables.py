@@ -1,7 +1,5 @@
 """What a table says about itself: names, index columns, headers, decimal signs, encodings, fill values."""
 
-import shlex
-
 import h5py
 import numpy as np
 import pandas as pd
@@ -10,12 +8,10 @@ import xarray
 from array_sources import source_of, values
 from scipy.io import savemat
 
-from sigmapca_cli.cli.keys import data_keys
 from sigmapca_cli.data.config import DataConfig
 from sigmapca_cli.data.matrix import arrays, in_rows
 from sigmapca_cli.data.on_disk import row_file
 from sigmapca_cli.data.readers import text as text_reader
-from sigmapca_cli.data.readers.table import override
 from sigmapca_cli.data.readers.text_fields import is_number, number
 from sigmapca_cli.system.errors import InputError
 
@@ -327,13 +323,6 @@ def test_safetensors(tmp_path):
     (tmp_path / "b.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:200])
     with pytest.raises(InputError, match="truncated or damaged"):
         source_of(tmp_path / "b.safetensors")
-
-
-def test_an_override_is_one_word_for_a_shell_and_for_hydra():
-    for names in (["a"], ["a", "b c"], ["age (years)", 'say "x"', "it's"], [3], ["Größe", "a,b", "[x]"]):
-        (word,) = shlex.split(override("drop", names))
-        found = data_keys([word])["drop"]
-        assert (found if isinstance(found, list) else [found]) == names
 
 
 def test_truth_values_and_the_words_of_spreadsheets_for_missing(tmp_path):

@@ -18,7 +18,7 @@ from run_data import log_block
 
 from sigmapca_cli.storage import format as fmt
 from sigmapca_cli.storage.claim import claim_folder, create_run_folder
-from sigmapca_cli.storage.files import NOTE, unreadable
+from sigmapca_cli.storage.files import NOTE
 from sigmapca_cli.storage.find import glance, is_whole, summarise_folder
 from sigmapca_cli.storage.folders import outputs_root
 from sigmapca_cli.storage.lock import FolderLock, InUse
@@ -303,16 +303,6 @@ def test_a_run_is_read_although_another_process_holds_it_for_writing(tmp_path: P
             text=True,
         )
     assert ran.stdout.strip() == "3.0", ran.stderr
-
-
-def test_lock_refusals_become_words_with_the_remedy(tmp_path: Path) -> None:
-    path = write_run(tmp_path) / fmt.RUN_FILE
-    hold = f"import h5py; h5py.File({str(path)!r}, 'r', locking=True)"
-    with h5py.File(path, "r+", locking=True):
-        ran = subprocess.run([sys.executable, "-c", hold], capture_output=True, text=True)
-    said = ran.stderr.splitlines()[-1]  # what this HDF5 says, not what it said when this was written
-    message = str(unreadable(path, OSError(said)))
-    assert "HDF5_USE_FILE_LOCKING=FALSE" in message and str(path) in message
 
 
 def test_outputs_root_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
