@@ -122,6 +122,10 @@ class Certificate:
     converged: bool | None = True
 
     def __post_init__(self) -> None:
+        """Leave no axis identified that is `unsure`, no finite angle of other pairs, and nothing on the diagonals."""
+        loose = unsure(self.verdict == IDENTIFIED, self.angle)
+        object.__setattr__(self, "verdict", np.where(loose, ARBITRARY, self.verdict))
+        object.__setattr__(self, "angle", np.where(self.verdict == IDENTIFIED, self.angle, np.inf))
         for name in ("curvature", "error", "score", "shape", "shape_error", "variance_score", "angle"):
             matrix = np.array(getattr(self, name), dtype=np.float64)
             np.fill_diagonal(matrix, np.nan)
@@ -157,7 +161,6 @@ class Certificate:
         return np.cos(np.minimum(np.sqrt(np.sum(angles**2, axis=1)), np.pi / 2))
 
 
-def surely_held(verdict: NDArray[Any], angle: Array) -> tuple[NDArray[Any], Array]:
-    """Return verdicts and angles (k, k) of which no identified axis is `unsure`."""
-    loose = unsure(verdict == IDENTIFIED, angle)
-    return np.where(loose, ARBITRARY, verdict), np.where(loose, np.inf, angle)
+def verdict_of(score: Array, threshold: float) -> NDArray[Any]:
+    """Return IDENTIFIED where a score (k, k) is above the threshold, REPELLED below its negative, else ARBITRARY."""
+    return np.where(score > threshold, IDENTIFIED, np.where(score < -threshold, REPELLED, ARBITRARY))

@@ -16,7 +16,6 @@ from sigmapca_cli.evaluation.certificate import (
     IDENTIFIED,
     LEVEL,
     Certificate,
-    surely_held,
 )
 from sigmapca_cli.evaluation.identifiability import certify
 from sigmapca_cli.evaluation.metrics import Array
@@ -222,10 +221,8 @@ def certify_variances(
     gap = np.abs(1 / t - t)
     C = moments.over_all(moments.C)
     correlation = moments.C - C - C * (s[:, :, None] + s[:, None, :])
-    verdict = np.where(apart, IDENTIFIED, ARBITRARY)
     spread = error_of(moments.weight, correlation * (1 - np.eye(k)))
     angle = np.divide(spread, gap, out=np.full((k, k), np.inf), where=gap > 0)
-    verdict, angle = surely_held(verdict, np.where(verdict == IDENTIFIED, angle, np.inf))
     return Certificate(
         curvature=gap**2,
         error=4 * np.sinh(2 * difference) * deviation,
@@ -234,7 +231,7 @@ def certify_variances(
         shape_error=np.ones((k, k)),
         variance_score=score,
         angle=angle,
-        verdict=verdict,
+        verdict=np.where(apart, IDENTIFIED, ARBITRARY),
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
         sigma=sigma,
         n=n,

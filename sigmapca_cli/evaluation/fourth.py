@@ -7,12 +7,9 @@ from numpy.typing import ArrayLike
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.certificate import (
-    ARBITRARY,
-    IDENTIFIED,
     LEVEL,
-    REPELLED,
     Certificate,
-    surely_held,
+    verdict_of,
 )
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy
 from sigmapca_cli.solvers.fourth_moments import ascent, influence
@@ -48,9 +45,7 @@ def certify_fourth(
     shape, shape_error = influence.pair_curvature(groups, point, lam, variances=False)
     threshold = influence.threshold(k, len(groups.weight), level)
     score = np.divide(curvature, error, out=np.zeros((k, k)), where=error > 0)
-    verdict = np.where(score > threshold, IDENTIFIED, np.where(score < -threshold, REPELLED, ARBITRARY))
     angle = influence.angle_errors(groups, point, lam, equations.J, equations.D)
-    verdict, angle = surely_held(verdict, np.where(verdict == IDENTIFIED, angle, np.inf))
     variance = np.diag(point.C)
     unit = 4 * np.outer(variance, variance)
     log_sigma = np.log(variance) / 2
@@ -66,7 +61,7 @@ def certify_fourth(
         shape_error=shape_error / unit,
         variance_score=np.divide(apart, its_error, out=np.zeros((k, k)), where=its_error > 0),
         angle=angle,
-        verdict=verdict,
+        verdict=verdict_of(score, threshold),
         kurtosis=point.kappa / variance**2,
         sigma=np.sqrt(variance) * size,
         n=len(rows),

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.certificate import (
-    ARBITRARY,
-    IDENTIFIED,
     LEVEL,
     REPELLED,
     Certificate,
-    surely_held,
+    verdict_of,
 )
 from sigmapca_cli.evaluation.metrics import Array
 from sigmapca_cli.evaluation.mixtures import gaussian_by_negentropy, mixed_pairs
@@ -132,14 +130,11 @@ def _certificate(
     bias = 2 * variance_error**2 * (m * t2 + m[:, None] / t2)
     error = pairs.error(pairs.H_influence)
     value = _ratio(pairs.H - bias, error)
-    verdict = np.where(value > threshold, IDENTIFIED, np.where(value < -threshold, REPELLED, ARBITRARY))
+    verdict = verdict_of(value, threshold)
     variance_score = _ratio(np.abs(log_sigma[:, None] - log_sigma), variance_error)
     # Axes identified by different variances are correct; axes identified by shape alone may be a mixture.
     mixed = mixed_pairs(moments.rows, variance_score <= threshold)
     verdict[mixed] = REPELLED
-    # The curvature of a pair that is not identified is close to 0: its angle has no finite error.
-    angle = np.where(verdict == IDENTIFIED, _angles(moments, pairs, sigma, score, a), np.inf)
-    verdict, angle = surely_held(verdict, angle)
     return Certificate(
         curvature=pairs.H,
         error=error,
@@ -150,7 +145,7 @@ def _certificate(
         a=a,
         gaussian=gaussian_by_negentropy(moments.rows),
         mixed=mixed,
-        angle=angle,
+        angle=_angles(moments, pairs, sigma, score, a),
         verdict=verdict,
         kurtosis=np.where(sigma > 0, moments.fourth - 3, 0.0),
         sigma=sigma,

@@ -60,7 +60,6 @@ def certify_independence(
     if spectra is not None:
         shape = np.maximum(shape, np.sqrt(found.apart / apart_bound(k, len(spectra))))
     score = np.maximum(by_variance, shape)
-    verdict = np.where(found.identified, IDENTIFIED, ARBITRARY)
     square = np.square(values - np.average(values, axis=0, weights=weights))
     second, fourth = (np.average(power, axis=0, weights=weights) for power in (square, np.square(square)))
     return Certificate(
@@ -70,8 +69,8 @@ def certify_independence(
         shape=shape,
         shape_error=np.ones((k, k)),
         variance_score=found.spread,
-        angle=np.where(found.identified, found.angle, np.inf),
-        verdict=verdict,
+        angle=found.angle,
+        verdict=np.where(found.identified, IDENTIFIED, ARBITRARY),
         kurtosis=fourth / np.square(second) - 3,
         sigma=np.sqrt(second),
         n=rows.n,
