@@ -108,11 +108,8 @@ def _candidates(text: str, folders: list[Path]) -> list[Path]:
     matches = [(f, FOLDER_NAME.match(f.name)) for f in folders]
     found = [f for f, match in matches if match and match.group(2).startswith(text[:8].lower())]
     unnamed = [f for f, match in matches if not match]  # the jobs of a sweep are only numbered
-    return found + [f for f in unnamed if _hash_inside(f).startswith(text.lower())]
-
-
-def _hash_inside(folder: Path) -> str:
-    return str(summarise_folder(folder).attrs.get("config_hash", ""))
+    inside = {f: str(summarise_folder(f).attrs.get("config_hash", "")) for f in unnamed}
+    return found + [f for f, stored in inside.items() if stored.startswith(text.lower())]
 
 
 def _only(text: str, found: list[Path], folders: list[Path], root: Path) -> Path:

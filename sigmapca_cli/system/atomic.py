@@ -99,18 +99,14 @@ def check_fence(folder: Path) -> None:
 @contextlib.contextmanager
 def _aside_of(path: Path) -> Iterator[Path]:
     """Yield an empty new file beside `path`, with the permissions of the umask; at the end remove what is left."""
-    aside = path.with_name(f".{path.name[:200]}.{_writer()}-{secrets.token_hex(4)}{ASIDE}")
+    writer = f"{_place()}-{os.getpid()}-{process_start(os.getpid())}"
+    aside = path.with_name(f".{path.name[:200]}.{writer}-{secrets.token_hex(4)}{ASIDE}")
     aside.touch(exist_ok=False)
     try:
         yield aside
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
-
-
-def _writer() -> str:
-    """Return this process as the name of a file has it: PLACE-PID-START."""
-    return f"{_place()}-{os.getpid()}-{process_start(os.getpid())}"
 
 
 def _place() -> str:

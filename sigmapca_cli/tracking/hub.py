@@ -44,8 +44,9 @@ class Hub:
             except Exception as problem:
                 give_up(name, problem)
         if self.open:
+            ids |= {name: tracker.id for name, tracker in self.open.items()}
             try:
-                write_ids(run.folder, {**ids, **{name: tracker.id for name, tracker in self.open.items()}})
+                replace_file(run.folder / TRACKERS_FILE, json.dumps(ids, indent=1).encode())
             except Exception as problem:
                 log.warning("%s could not be written: %s", run.folder / TRACKERS_FILE, in_one_line(problem))
 
@@ -121,8 +122,3 @@ def read_ids(folder: Path) -> dict[str, str]:
         return {n: i for n, i in noted.items() if n in CLASSES and re.fullmatch(r"[\w-]{1,64}", str(i))}
     except (OSError, ValueError, AttributeError, RecursionError, InputError):
         return {}
-
-
-def write_ids(folder: Path, ids: Mapping[str, str]) -> None:
-    """Store {tracker: id} in a run's folder. Raise RunFailed as writing does."""
-    replace_file(folder / TRACKERS_FILE, json.dumps(dict(ids), indent=1).encode())

@@ -162,17 +162,13 @@ def beside_items(source: Source, raw: Array | None) -> list[str]:
     """Return the names of the columns of a questionnaire that hold no answers, such as an age or a coded sex."""
     if raw is None or source.names is None or not is_questionnaire(raw):
         return []
-    answers = np.array([distinct_answers(column) if is_item(column) else 0 for column in raw.T])
+    whole = (column[column == np.rint(column)] if is_item(column) else [] for column in raw.T)
+    answers = np.array([len(np.unique(numbers)) for numbers in whole])  # how many different ones
     two = answers == 2
     # A few columns of two values among items of many are groups; as many again are items of yes and no.
     grouping = np.median(answers[answers > 0]) >= SEVERAL and two.sum() <= max(1, len(answers) // 10)
     beside = (answers == 0) | (two & grouping)
     return [name for name, left_out in zip(source.names, beside.tolist(), strict=True) if left_out]
-
-
-def distinct_answers(column: Array) -> int:
-    """Return how many whole numbers a column has."""
-    return len(np.unique(column[column == np.rint(column)]))
 
 
 def is_item(column: Array) -> bool:

@@ -146,12 +146,6 @@ def first_pixels(sides: NDArray[np.int64], channels: int) -> NDArray[np.int64]:
     return np.r_[0, np.cumsum(sides.prod(axis=1) * channels)].astype(np.int64)
 
 
-def _buffer(size: int, dtype: np.dtype) -> NDArray:
-    """Return zeros in memory, or in a scratch file if they have more than row_file.MEMORY_LIMIT bytes."""
-    small = size * dtype.itemsize <= row_file.MEMORY_LIMIT
-    return np.zeros(size, dtype) if small else scratch_array((size,), dtype)
-
-
 def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
     """Decode the pictures one at a time into a flat buffer of padded pixels."""
     pictures = [picture for file in files for picture in pictures_of(file, cfg)]
@@ -170,7 +164,9 @@ def from_files(files: list[Path], cfg: DataConfig) -> RaggedPatchSource:
         )
     channels = 3 if coloured and not cfg.grey else 1
     place = first_pixels(sides, channels)
-    pixels = _buffer(int(place[-1]), np.dtype(TYPES[bits]))
+    size, dtype = int(place[-1]), np.dtype(TYPES[bits])
+    fits = size * dtype.itemsize <= row_file.MEMORY_LIMIT
+    pixels = np.zeros(size, dtype) if fits else scratch_array((size,), dtype)
     pages = PageLedger(pixels)
     for i, image in enumerate(decoded(pictures, coloured, bits, cfg)):
         image = strip_of(image[None], cfg)[0] if strip else image

@@ -65,7 +65,9 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
             except Image.DecompressionBombError:
                 raise too_large(path, most or 2 * (before or 0)) from None
             except UnidentifiedImageError:  # its words show the Python object of the open file
-                if is_tiff(path):
+                with path.open("rb") as file:
+                    tiff = file.read(4) in TIFF
+                if tiff:
                     raise InputError(
                         f"{path} is a TIFF of several bands or of a type that no picture has: data=array "
                         "data.rows=[0,1] reads each pixel as a row of bands"
@@ -84,12 +86,6 @@ def opened(path: Path, most: int | None) -> Iterator[Any]:
             yield image
     finally:
         Image.MAX_IMAGE_PIXELS = before
-
-
-def is_tiff(path: Path) -> bool:
-    """Return whether a file begins as a TIFF does."""
-    with path.open("rb") as file:
-        return file.read(4) in TIFF
 
 
 def too_large(path: Path, most: int) -> InputError:

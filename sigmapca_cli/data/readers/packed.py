@@ -79,7 +79,7 @@ class Decoded:
     def __init__(self, data: Any, packing: Packing) -> None:
         self._data, self._packing = data, packing
         self.shape, self.ndim, self.dtype = data.shape, data.ndim, np.dtype(np.float64)
-        self.size, self.chunks = data.size, data.chunks
+        self.size = data.size
 
     def __getitem__(self, index: Any) -> NDArray[np.float64]:
         return self._packing.decode(np.asarray(self._data[index]))
