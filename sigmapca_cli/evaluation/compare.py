@@ -87,21 +87,15 @@ def start_of(config: Any) -> str:
     On parts of the rows the same start is no reason to agree, but for filters of a file, which all of them may keep.
     """
     data = config.get("data", {})
-    if data.get("half", "all") != "all" or data.get("part") is not None:
-        return "these runs start from the filters of one file" if config.get("init") == "file" else ""
-    if config.get("model", {}).get("kind") == "direct" or config.get("solver", {}).get("name") in (
-        "newton",
-        "moments",
-        "independence",
-    ):
+    alike = data.get("half", "all") == "all" and data.get("part") is None
+    solver, direct = config.get("solver", {}).get("name"), config.get("model", {}).get("kind") == "direct"
+    if alike and (direct or solver in ("newton", "moments", "independence")):
         return "these runs use no random numbers, so every seed gives the same result"
-    if config.get("init") == "pca":
+    if alike and config.get("init") == "pca":
         return (
             "these runs start from the same filters (init=pca; init=orthogonal gives each run another start)"
         )
-    if config.get("init") == "file":
-        return "these runs start from the filters of one file"
-    return ""
+    return "these runs start from the filters of one file" if config.get("init") == "file" else ""
 
 
 METRICS = ("explained_variance", "reconstruction_error", "mcc", "orthogonality_error", "correlation")

@@ -21,13 +21,10 @@ from sigmapca_cli.training.optimizers import zero_state
 from sigmapca_cli.training.protocols import State, TrainedMethod
 
 # Names in a checkpoint of what the loop remembers; they stand there beside the optimizer state.
-EPOCH_START, EPOCH_BEFORE, EPOCH_LOSS, ENDING, BEST = (
-    "epoch.W",
-    "epoch.before",
-    "epoch.loss",
-    "ending",
-    "best.",
-)
+STORED = {
+    "epoch_start": "epoch.W", "epoch_before": "epoch.before", "loss_sums": "epoch.loss", "ending": "ending"
+}  # fmt: skip
+BEST = "best."
 
 
 @dataclass
@@ -47,26 +44,14 @@ class Memory:
 
     def named(self) -> State:
         """Return the arrays by their names in a checkpoint."""
-        single = {
-            EPOCH_START: self.epoch_start,
-            EPOCH_BEFORE: self.epoch_before,
-            EPOCH_LOSS: self.loss_sums,
-            ENDING: self.ending,
-        }
-        present = {name: value for name, value in single.items() if value is not None}
-        return present | {BEST + name: value for name, value in self.best.items()}
+        single = {name: getattr(self, own) for own, name in STORED.items() if getattr(self, own) is not None}
+        return single | {BEST + name: value for name, value in self.best.items()}
 
     @classmethod
     def from_named(cls, arrays: State) -> Memory:
         """Return the memory that `named` came from; other names are left out."""
         best = {n.removeprefix(BEST): v for n, v in arrays.items() if n.startswith(BEST)}
-        return cls(
-            arrays.get(EPOCH_START),
-            arrays.get(EPOCH_BEFORE),
-            arrays.get(EPOCH_LOSS),
-            arrays.get(ENDING),
-            best,
-        )
+        return cls(**{own: arrays.get(name) for own, name in STORED.items()}, best=best)
 
 
 @dataclass
