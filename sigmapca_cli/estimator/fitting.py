@@ -15,6 +15,7 @@ from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.n_components import count_for
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
+from sigmapca_cli.estimator.from_run import describe
 from sigmapca_cli.estimator.settings import BELONGS, settings_of
 from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
 from sigmapca_cli.estimator.weighted import WeightedSource
@@ -193,18 +194,11 @@ def store(model: Any, found: Found, sigma: np.ndarray, total: float, n: int) -> 
     from sigmapca_cli.methods.solution import signed
 
     order = np.argsort(-sigma, kind="stable")
-    W, sigma = found.W[:, order], sigma[order]
-    (p, k), model.n_samples_ = W.shape, n
+    W = found.W[:, order]
+    describe(model, W * signed(W), sigma[order], total, n)
     model.n_iter_, model.converged_, model.a_ = found.iterations, found.converged, np.asarray(found.a)[order]
     model.tau_, model.negentropy_, model.dependent_pairs_ = found.tau, None, None
     model.ordered_ = found.ordered
     if found.negentropy is not None and found.pairs is not None:
         model.negentropy_ = found.negentropy[order]
         model.dependent_pairs_ = np.sort(np.argsort(order)[found.pairs], axis=1)
-    model.n_components_ = k
-    model.components_ = np.ascontiguousarray((W * signed(W)).T)
-    model.sigma_, model.explained_variance_ = sigma, sigma**2
-    model.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
-    model.singular_values_ = sigma * np.sqrt(n)
-    rest = min(n, p) - k
-    model.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / rest if rest > 0 else 0.0

@@ -1,4 +1,4 @@
-"""A stored run as the attributes of a fitted `SigmaPCA`."""
+"""The attributes of a fitted `SigmaPCA`: what follows from its filters, and all of them from a stored run."""
 
 from __future__ import annotations
 
@@ -58,16 +58,10 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
         own["nonlinearity"] = str(setting.get("name", "scaled_tanh"))
         own["derivative"] = str(setting.get("derivative", "true")).lower()
     estimator.set_params(n_components=k, solver={"stochastic": "sgd"}.get(solver, solver), whiten=True, **own)
-    estimator.components_, estimator.sigma_ = np.ascontiguousarray(W.T), sigma
-    estimator.mean_ = np.zeros(p) if mean is None else mean
-    estimator.n_components_, estimator.n_features_in_ = k, p
-    estimator.n_samples_ = int(run.attrs.get("n", 0))
-    estimator.explained_variance_ = sigma**2
+    estimator.mean_, estimator.n_features_in_ = np.zeros(p) if mean is None else mean, p
     share = float(run.evaluation.get("explained_variance", 1.0))
     total = float(np.sum(sigma**2)) / share if share > 0 else 0.0
-    estimator.explained_variance_ratio_ = sigma**2 / total if total else np.zeros(k)
-    estimator.singular_values_ = sigma * np.sqrt(estimator.n_samples_)
-    estimator.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / (p - k) if p > k else 0.0
+    describe(estimator, W, sigma, total, int(run.attrs.get("n", 0)))
     estimator.a_ = np.full(k, np.inf) if "a" not in own else np.broadcast_to(_numbers(a), (k,)).copy()
     estimator.tau_, estimator.negentropy_, estimator.dependent_pairs_ = None, None, None
     if solver == "independence":
@@ -79,6 +73,17 @@ def fill(estimator: Any, run: Any, mean: np.ndarray | None) -> Any:
     estimator.n_iter_ = int(run.evaluation.get("iterations", run.evaluation.get("steps", 0)) or 0)
     estimator.converged_ = bool(run.attrs.get("converged", True))
     return estimator
+
+
+def describe(model: Any, W: np.ndarray, sigma: np.ndarray, total: float, n: int) -> None:
+    """Set what follows from filters W (p, k), standard deviations sigma (k,) on n rows, and the total variance."""
+    (p, model.n_components_), model.n_samples_ = W.shape, n
+    model.components_ = np.ascontiguousarray(W.T)
+    model.sigma_, model.explained_variance_ = sigma, sigma**2
+    model.explained_variance_ratio_ = sigma**2 / total if total > 0 else np.zeros_like(sigma)
+    model.singular_values_ = sigma * np.sqrt(n)
+    rest = min(n, p) - len(sigma)
+    model.noise_variance_ = max(total - float(np.sum(sigma**2)), 0.0) / rest if rest > 0 else 0.0
 
 
 def _numbers(a: Any) -> np.ndarray:

@@ -175,6 +175,12 @@ def test_transform_its_inverse_and_the_estimator(solved):
         np.testing.assert_allclose(getattr(estimator, name), getattr(peer, name), rtol=1e-4)
 
 
+def test_the_estimator_of_fewer_rows_than_features_has_the_noise_of_a_fit():
+    few = np.random.default_rng(0).laplace(size=(30, 50)) * np.linspace(3, 0.1, 50)
+    found, peer = sp.train(few, k=3, solver="independence").to_sklearn(), sp.SigmaPCA(3).fit(few)
+    assert found.noise_variance_ == pytest.approx(peer.noise_variance_, rel=1e-4)
+
+
 def test_a_run_with_scales_is_a_pipeline():
     run = sp.train(X * [1, 10, 1, 1, 1, 100], k=3, solver="newton", data__standardise="feature")
     pipeline = run.to_sklearn()
