@@ -46,7 +46,7 @@ def plot(
     from pathlib import Path
 
     from sigmapca_cli.figures.run import plot_run
-    from sigmapca_cli.figures.style import style_of
+    from sigmapca_cli.figures.style import KNOWN_FORMATS, style_of
     from sigmapca_cli.storage.find import shortened
 
     style = style_of(
@@ -55,6 +55,11 @@ def plot(
     named = what or (["scores"] if colour or components else None)
     found = open_run(run)
     folder = Path(output) if output else found.folder / "figures"
+    if output and folder.suffix[1:] in KNOWN_FORMATS:
+        raise InputError(
+            f"-o {output}: the figures go to a folder, each to a file named after it; name the folder, and choose by "
+            f"--what NAME --format {folder.suffix[1:]}"
+        )
     if output:
         claim(drawings(folder, named or FIGURES, style.formats), reads=files_of_run(found), force=force)
     for path in plot_run(found, folder, named, source_of(found), style):

@@ -155,6 +155,8 @@ def test_other_rows_in_files_of_one_name_are_kept_apart(world):
 def test_show_plot_export_last(world):
     assert "explained_variance" in world("show", "outputs/pca").stdout
     assert "filters.png" in world("plot", "outputs/pca", "--what", "filters").stdout
+    assert "--format png" in world("plot", "outputs/pca", "--what", "filters", "-o", "x.png", status=2).stderr
+    assert not (world.folder / "x.png").exists()
     assert world("export", "outputs/pca", "p.npz").stdout.strip() == "p.npz"
     with np.load(world.folder / "p.npz", allow_pickle=False) as archive:
         assert archive["filters"].shape == (16, 4)
