@@ -13,9 +13,10 @@ from sigmapca_cli.data.moments.implicit import WIDE
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.system.processes import cores
 
-# Rows gathered at once. Each call of NumPy takes the interpreter's lock from the thread that trains, so few calls on
-# many rows are best; a block of more rows does not fit into the cache.
-BLOCK_ROWS = 1024
+# Rows and entries gathered at once, at most. Each call of NumPy takes the interpreter's lock from the thread that
+# trains, so few calls on many rows are best: with 1,024 patches at once a step takes 2 to 11 % longer.
+BLOCK_ROWS = 4096
+BLOCK_ENTRIES = 1024 * WIDE
 AHEAD = 2  # blocks gathered before they are needed
 
 
@@ -130,7 +131,7 @@ def batches_per_epoch(n: int, batch_size: int) -> int:
 
 def rows_at_once(p: int) -> int:
     """Return the number of rows of p features that are gathered at once: fewer than usual where they are wide."""
-    return BLOCK_ROWS if p <= WIDE else max(1, BLOCK_ROWS * WIDE // p)
+    return min(BLOCK_ROWS, max(1, BLOCK_ENTRIES // p))
 
 
 PIECE = 1 << 20
