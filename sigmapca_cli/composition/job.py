@@ -41,7 +41,8 @@ class Job:
         """The configuration as it is stored: what `OmegaConf.to_yaml` writes, in a thirtieth of its time."""
         import yaml
 
-        return str(yaml.dump(self.plain, Dumper=_dumper(), allow_unicode=True, sort_keys=False))
+        dumper = _dumper(in_c=repr(self.plain).isascii())
+        return str(yaml.dump(self.plain, Dumper=dumper, allow_unicode=True, sort_keys=False))
 
     @functools.cached_property
     def hash(self) -> str:
@@ -190,11 +191,14 @@ def moved(job: Job, path: Any) -> Job:
 
 
 @functools.cache
-def _dumper() -> Any:
-    """Return PyYAML's class that writes YAML, in C where there is one; it quotes the words that OmegaConf quotes."""
+def _dumper(in_c: bool) -> Any:
+    """Return PyYAML's class that writes YAML; it quotes the words that OmegaConf quotes.
+
+    in_c: the one in C, where there is one. It escapes letters beyond the first 65,536, which OmegaConf writes.
+    """
     import yaml
 
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    class Dumper(getattr(yaml, "CSafeDumper" if in_c else "SafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
         def ignore_aliases(self, data: Any) -> bool:
             return True
 

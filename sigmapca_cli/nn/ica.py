@@ -86,4 +86,5 @@ class LinearICA(SigmaPCA):
 
     def _on_filters(self, y: Tensor) -> Tensor:
         """Return yVᵀΣ, what components are along the filters."""
-        return y @ self.V.mT * self.sigma
+        V = self.V
+        return (y @ V.mT * self.sigma).to(V.dtype)  # σ may have a wider type

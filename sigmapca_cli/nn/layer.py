@@ -225,7 +225,7 @@ class SigmaPCA(LossOfLayer):
             The rows yWᵀ + μ, the nearest ones where W has orthonormal columns; of linear ICA yVᵀΣWᵀ + μ.
         """
         W = self.filters
-        return self._on_filters(y).to(W.dtype) @ W.mT + self.running_mean.to(W.dtype)
+        return self._on_filters(y) @ W.mT + self.running_mean.to(W.dtype)
 
     def _on_filters(self, y: Tensor) -> Tensor:
         """Return what components are along the filters."""

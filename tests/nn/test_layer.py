@@ -60,7 +60,7 @@ SETTINGS = {
     "batch": (("sigma=batch", "nonlinearity.derivative=one"), {"sigma": "batch", "derivative": "one"}),
     "trained": (("sigma=trainable", "sigma.start=data"), {"sigma": "trained"}),
     "symmetric": (("constraint=symmetric", "a=2"), {"constraint": "symmetric", "a": 2.0}),
-    "automatic": (("a=auto",), {"a": "auto"}),
+    "automatic": (("a=auto", "solver.a_from=sign"), {"a": "auto"}),
 }
 
 
@@ -428,3 +428,9 @@ def test_a_batch_with_nan_is_named_and_leaves_the_averages_alone():
     with pytest.raises(ValueError, match="row 5, feature 7"):
         layer.loss(x)
     assert torch.equal(layer.running_mean, before)
+
+
+@pytest.mark.parametrize("kind", [SigmaPCA, LinearICA])
+def test_components_of_another_type_are_not_rounded_in_silence(kind):
+    with pytest.raises(RuntimeError, match="dtype"):
+        kind(6, 3).reconstruct(torch.ones(2, 3, dtype=torch.float64))
