@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sigmapca_cli.api.pictures import CertificateOfRun
-from sigmapca_cli.evaluation.certificate import LEVEL
+from sigmapca_cli.evaluation.certificate import CERTIFICATE_LEVEL
 from sigmapca_cli.solution.solution import Solution
 from sigmapca_cli.storage.find import resolve, shortened
 from sigmapca_cli.storage.read import StoredRun
@@ -182,7 +182,7 @@ class Run(StoredRun):
             raise InputError(f"{shortened(self.folder)}: the run has no {what}")
         return self.grid.maps(self.directions)
 
-    def certificate(self, rows: int = 100_000, level: float = LEVEL) -> CertificateOfRun:
+    def certificate(self, rows: int = 100_000, level: float = CERTIFICATE_LEVEL) -> CertificateOfRun:
         """Return which axes the data identify.
 
         Parameters

@@ -47,7 +47,7 @@ def reconstruct(
         remove(run, input, output, keys, key, dataset, without, force)
         return
     from sigmapca_cli.solution.new_rows import NewData
-    from sigmapca_cli.solution.solution import ROWS
+    from sigmapca_cli.solution.solution import ROWS_AT_ONCE
 
     opened, solution = opened_for(run, input, output, force)
     try:
@@ -57,7 +57,7 @@ def reconstruct(
         raise InputError(as_options(str(problem))) from None
     if source.p != len(solution.decoder):
         raise InputError(f"{input}: rows of {source.p} numbers, this run needs {len(solution.decoder)}")
-    blocks = (solution.invert(y) for y in source.blocks(ROWS, raw=True))
+    blocks = (solution.invert(y) for y in source.blocks(ROWS_AT_ONCE, raw=True))
     write(blocks, output, Form(source.n, len(solution.mean), opened.names, labelled(source)))
 
 

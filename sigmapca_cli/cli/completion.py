@@ -108,7 +108,7 @@ def words(*names: str) -> Callable[[str], Candidates]:
 
 def values(command: str, parameter: str | None, word: str) -> Candidates:
     """Values of an argument or option; none where it is a file, a number or free text."""
-    kind = KINDS.get(f"{command}.{parameter}", KINDS.get(parameter or ""))
+    kind = CANDIDATES.get(f"{command}.{parameter}", CANDIDATES.get(parameter or ""))
     return kind(word) if kind else []
 
 
@@ -189,7 +189,7 @@ def data_keys(word: str) -> Candidates:
 
 
 # By parameter, or by command and parameter where a name means different things.
-KINDS: dict[str, Callable[[str], Candidates]] = {
+CANDIDATES: dict[str, Callable[[str], Candidates]] = {
     "run": runs,
     "runs": runs,
     "resume": runs,

@@ -7,7 +7,7 @@ from sigmapca_cli.cli.tables import table
 from sigmapca_cli.system.errors import InputError
 
 MOST_COLUMNS, SOME_COLUMNS = 40, 12
-FEW = 12  # columns without names that are listed all the same
+LISTED_UNNAMED = 12  # columns without names that are listed all the same
 MOST_EIGENVALUES = 32
 WHY_DIFFERENT = (
     "MDL and Minka's rule count what exceeds an equal, independent noise: unequal or dependent noise adds to them; "
@@ -25,7 +25,7 @@ def page(facts: dict[str, Any]) -> list[str]:
     """The lines of the page."""
     columns = facts.get("columns") or []
     named = any(not column["name"].startswith("feature ") for column in columns)
-    listed = bool(columns) and (named or len(columns) <= FEW)
+    listed = bool(columns) and (named or len(columns) <= LISTED_UNNAMED)
     in_columns = ("mean", "scale", "kurtosis_features") if listed else ()
     lines = [line("task", facts["advice"])]
     lines += [

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sigmapca_cli.data.describe.suggestion import Suggestion
     from sigmapca_cli.data.halves import Halves
 
-LARGEST = 1e7
+SOLVED_AT_ONCE = 1e7
 """Rows × (k² + features) up to which `sigmapca data` solves two halves itself: about a second."""
 STEPS = 50
 """Number of steps at most. Solutions that halves agree on take fewer; where halves of 300 rows agree on 50 components
@@ -31,7 +31,7 @@ def halves(facts: dict[str, Any], suggestion: Suggestion | None) -> dict[str, An
         return {}
     if suggestion.task.name == "items":
         return {}  # the axes of factors are chosen by a rotation: `loadings --halves` compares them
-    if facts["samples"] * (suggestion.k**2 + facts["features"]) > LARGEST:
+    if facts["samples"] * (suggestion.k**2 + facts["features"]) > SOLVED_AT_ONCE:
         return {
             "halves": f"sigmapca path {shlex.join(suggestion.problem)} compares two halves (seconds to minutes)"
         }

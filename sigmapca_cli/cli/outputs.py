@@ -116,9 +116,9 @@ def writer(target: Path, form: Form) -> Iterator[Any]:
     """Yields a function that appends (m, k) float64 blocks; the file appears whole or not at all."""
     from sigmapca_cli.system.atomic import replacing  # takes time, and the list of commands needs none
 
-    if target.suffix not in KINDS:
-        raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(KINDS)}")
-    with replacing(target) as aside, KINDS[target.suffix](aside, form) as write:
+    if target.suffix not in WRITERS:
+        raise InputError(f"{target}: cannot write {target.suffix or 'this'}; use one of {', '.join(WRITERS)}")
+    with replacing(target) as aside, WRITERS[target.suffix](aside, form) as write:
         yield write
 
 
@@ -211,4 +211,4 @@ def parquet(path: Path, form: Form) -> Iterator[Any]:
     table.to_parquet(path)
 
 
-KINDS = {".parquet": parquet, ".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}
+WRITERS = {".parquet": parquet, ".npy": npy, ".h5": hdf5, ".hdf5": hdf5, ".csv": csv, ".wav": wav}

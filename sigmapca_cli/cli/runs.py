@@ -14,7 +14,7 @@ from sigmapca_cli.storage.rows import COLUMNS, as_rows, condition, number
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.text import printable
 
-NUMBERS = {"a", "k", "seed", "loss", "mcc", "seconds"}
+NUMBER_COLUMNS = {"a", "k", "seed", "loss", "mcc", "seconds"}
 
 
 def cell(value: Any, name: str) -> str:
@@ -39,7 +39,7 @@ def table_lines(rows: list[dict[str, Any]], columns: Sequence[str], width: int |
         widths = [max(map(len, (name, *(line[i] for line in cells)))) + 2 for i, name in enumerate(columns)]
         fitting = [i for i in range(shown + 1) if i <= 5 or sum(widths[:i]) - 2 <= width]
         shown = min(shown, fitting[-1])
-    left = {i for i, name in enumerate(columns) if name not in NUMBERS}
+    left = {i for i, name in enumerate(columns) if name not in NUMBER_COLUMNS}
     header = [printable(name) for name in columns[:shown]]
     return table(header, [line[:shown] for line in cells], left).splitlines()
 

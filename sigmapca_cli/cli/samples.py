@@ -13,7 +13,7 @@ from sigmapca_cli.system.errors import InputError
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-MOST = 64
+MOST_KINDS = 64
 """Of more kinds of jobs than this nothing is said: each takes a fifth of a second to be composed."""
 
 
@@ -44,7 +44,7 @@ def refuse_unread(given: Sequence[Override], folders: Folders) -> None:
             return
         # Jobs may run on other machines than this one.
         ignored = {key: why for key, why in unread(job.cfg, ignored).items() if not why.here}
-        if not ignored or number == MOST:
+        if not ignored or number == MOST_KINDS:
             return
     if any(why.reason for why in ignored.values()):  # a sweep without a job is refused elsewhere
         raise InputError(f"{refusal(words, ignored)} (of all jobs of the sweep)")

@@ -20,7 +20,7 @@ PLUGINS = {
 }
 """Launcher or sweeper: the plugin that brings it, which the package is named for."""
 
-KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+TYPE_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 def in_one_line(problem: BaseException) -> InputError | None:
@@ -88,5 +88,5 @@ def _of_key(problem: Any) -> str:
     if value is None:
         return f"{key}: null is not allowed here"
     wanted = type_of(key)
-    kind = next((KINDS[t] for t in (wanted, *get_args(wanted)) if t in KINDS), None)
+    kind = next((TYPE_WORDS[t] for t in (wanted, *get_args(wanted)) if t in TYPE_WORDS), None)
     return f"{key}={as_text(value)}: {f'must be {kind}' if kind else 'this key does not take such a value'}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Load = Callable[[list[str]], tuple[Any, bool]]
 """Words: (the configuration, whether the same words and files would make it again)."""
-MOST = 32
+MOST_KEPT = 32
 """Configurations that are kept."""
 _KEPT: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], bytes]] = OrderedDict()
 """What they depend on: (the state of the files, the configuration); pickled, which is six times as fast as copying."""
@@ -118,7 +118,7 @@ def _of_choices(folder: Path, words: list[str], surroundings: tuple[Any, ...], l
     places = {source.path for source in made.hydra.runtime.config_sources if source.schema == "file"}
     if by_files and places == {str(folder)} and not made.hydra.job.env_copy:
         _KEPT[key] = state, pickle.dumps(made)
-        while len(_KEPT) > MOST:
+        while len(_KEPT) > MOST_KEPT:
             _KEPT.popitem(last=False)
     return made
 

@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 LEADING = 8
 """Number of leading components whose neighbours are asked."""
-ROWS = 100_000
+ORDER_ROWS = 100_000
 """Largest number of rows that are asked: windows of them, evenly spaced."""
 SHORT, LONG = 8, 64
 """Rows of a window. The short one sees the correlation of neighbours; the long one variances that change slowly."""
@@ -42,7 +42,7 @@ LONG_MEDIAN = -278.0
 """Median of the same sum of LONG exchangeable rows, by simulation."""
 FEWEST = 32
 """Least number of rows for an answer."""
-LEVEL = 0.001
+ORDER_LEVEL = 0.001
 """Probability that exchangeable rows are called rows in time."""
 LAGS = 16
 """Number of rows back to which values are asked for a correlation."""
@@ -87,10 +87,10 @@ class RowOrder:
     @property
     def words(self) -> str:
         """The reason as part of a sentence."""
-        return WORDS[self.reason]
+        return ORDER_REASONS[self.reason]
 
 
-WORDS = {
+ORDER_REASONS = {
     "given": "data.ordered says so",
     "sound": "they are samples of a sound or a recording",
     "windows": "they are windows of pictures",
@@ -136,7 +136,7 @@ def order_in(source: Any) -> RowOrder:
 def leading_rows(source: Any) -> tuple[Array, Array]:
     """Return the leading components (m, k) of the first rows of a source, and the numbers of these rows."""
     axes = source.leading_axes(LEADING)
-    index = np.arange(min(source.n, ROWS))
+    index = np.arange(min(source.n, ORDER_ROWS))
     return np.concatenate(list(source.project(axes.up_to(min(axes.rank, LEADING)), index))), index
 
 
@@ -157,11 +157,11 @@ def order_of(Y: Array, pieces: Sequence[int] = ()) -> RowOrder:
         edges = np.array([0, len(leading)])
     if len(leading) < FEWEST:
         return RowOrder(False, "few")
-    bound = LEVEL / (4 * leading.shape[1])
+    bound = ORDER_LEVEL / (4 * leading.shape[1])
     for length in (SHORT, LONG):
         if window_test(leading, edges, length) < bound:
             return RowOrder(True, "neighbours", is_white(leading, edges[1:-1].tolist()))
-    alike = len(edges) == 2 and neighbours_alike(leading[:ROWS])
+    alike = len(edges) == 2 and neighbours_alike(leading[:ORDER_ROWS])
     return RowOrder(False, "sorted" if alike else "exchangeable")
 
 
@@ -172,10 +172,10 @@ def is_white(Y: Array, pieces: Sequence[int] = ()) -> bool:
     """
     from scipy.special import ndtri
 
-    rows = np.asarray(Y, dtype=np.float64)[:ROWS, :LEADING]
+    rows = np.asarray(Y, dtype=np.float64)[:ORDER_ROWS, :LEADING]
     edges = checked_pieces([first for first in pieces if first < len(rows)], len(rows))
     rows = rows - rows.mean(axis=0)
-    bound = -ndtri(LEVEL / (2 * LAGS * rows.shape[1]))
+    bound = -ndtri(ORDER_LEVEL / (2 * LAGS * rows.shape[1]))
     for lag in range(1, LAGS + 1):
         parts = [rows[a + lag : b] * rows[a : b - lag] for a, b in itertools.pairwise(edges) if b - a > lag]
         moved = np.concatenate(parts) if parts else np.zeros((1, rows.shape[1]))
@@ -213,7 +213,7 @@ def window_test(Y: Array, edges: NDArray[np.int64], length: int) -> float:
     """
     firsts = [np.arange(a, b - length + 1, length) for a, b in itertools.pairwise(edges)]
     starts = np.concatenate(firsts)
-    most = max(ROWS // length, 1)
+    most = max(ORDER_ROWS // length, 1)
     if len(starts) > most:
         starts = starts[np.linspace(0, len(starts) - 1, most).astype(np.int64)]
     if len(starts) < 2:
@@ -266,4 +266,4 @@ def neighbours_alike(Y: Array) -> bool:
     ranks -= ranks.mean(0)
     spread = np.maximum(np.square(ranks).mean(0), 1e-300)
     lagged = (ranks[1:] * ranks[:-1]).mean(0) / spread
-    return bool(np.abs(lagged).max() * np.sqrt(len(Y)) > -ndtri(LEVEL / (2 * Y.shape[1])))
+    return bool(np.abs(lagged).max() * np.sqrt(len(Y)) > -ndtri(ORDER_LEVEL / (2 * Y.shape[1])))

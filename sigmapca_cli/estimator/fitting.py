@@ -17,7 +17,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.standardisation import Standardisation
 from sigmapca_cli.estimator.from_run import describe
 from sigmapca_cli.estimator.settings import BELONGS, settings_of
-from sigmapca_cli.estimator.solvers import SOLVERS, Found, turned_to
+from sigmapca_cli.estimator.solvers import FITS, Found, turned_to
 from sigmapca_cli.estimator.weighted import WeightedSource
 from sigmapca_cli.system.errors import InputError
 
@@ -173,7 +173,7 @@ def solved(model: Any, rows: Rows | CentredSample, P: np.ndarray, start: np.ndar
     """Return what the solver of the model finds in the span of P (p, k), and warn if it did not converge."""
     try:
         settings = settings_of(model)
-        found = SOLVERS[settings.solver](settings, rows, P, start)
+        found = FITS[settings.solver](settings, rows, P, start)
     except InputError as error:
         raise ValueError(str(error)) from None
     if not found.converged:

@@ -205,7 +205,7 @@ class SigmaPCA(Projection, BaseEstimator):
         -----
         The rows so far are those of `fit`, and of each `partial_fit` since. Mean, variances and the subspace come from
         moments of all rows, exact, (p, p) in memory. The axes within the subspace come from the solver, which starts at
-        the axes of before and works on a uniform sample of at most `streaming.KEPT` rows. `fit` begins anew.
+        the axes of before and works on a uniform sample of at most `streaming.STREAM_ROWS` rows. `fit` begins anew.
         """
         first = not hasattr(self, "components_")
         if not first and getattr(self, "_stream", None) is None:

@@ -212,4 +212,4 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-SOLVERS = {"independence": independence, "newton": newton, "moments": moments, "sgd": sgd}
+FITS = {"independence": independence, "newton": newton, "moments": moments, "sgd": sgd}

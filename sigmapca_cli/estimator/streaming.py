@@ -15,7 +15,7 @@ from sigmapca_cli.estimator.weighted import weighted_moments
 
 Array = np.ndarray
 
-KEPT = 20_000
+STREAM_ROWS = 20_000
 """Rows kept of a stream. While no more have come, partial fits see all rows that a fit would see."""
 
 
@@ -37,7 +37,7 @@ class Stream:
         """Return the stream after a fit to rows X (n, p), whose source has their moments in units of `unit`."""
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
-        kept = slice(None) if len(X) <= KEPT else one_per_stretch(len(X), KEPT)
+        kept = slice(None) if len(X) <= STREAM_ROWS else one_per_stretch(len(X), STREAM_ROWS)
         C = np.asarray(source.covariance()[1])
         mass = len(X) if weights is None else cast(int, float(weights.sum()))
         moments = Moments(mass, source.mean, C * unit**2)
@@ -52,17 +52,17 @@ class Stream:
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
         self.moments = merge(self.moments, _moments(X, weights))
-        room = max(KEPT - self.n, 0)
+        room = max(STREAM_ROWS - self.n, 0)
         self.rows = np.concatenate([self.rows, X[:room]])
         later = np.arange(self.n + 1, self.n + len(X) + 1)[room:]  # numbers of the other rows, counted from 1
         places = (generator.random_sample(len(later)) * later).astype(int)
         for place, row in zip(places, X[room:], strict=True):
-            if place < KEPT:
+            if place < STREAM_ROWS:
                 self.rows[place] = row
         if weights is not None and self.weights is not None:
             self.weights = np.concatenate([self.weights, weights[:room]])
             for place, weight in zip(places, weights[room:], strict=True):
-                if place < KEPT:
+                if place < STREAM_ROWS:
                     self.weights[place] = weight
         self.n += len(X)
 

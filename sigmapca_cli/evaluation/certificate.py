@@ -28,7 +28,7 @@ def to_stored(verdict: NDArray[Any]) -> NDArray[Any]:
     return np.select([verdict == each.name.lower() for each in StoredVerdict], [*StoredVerdict])
 
 
-LEVEL = 0.05
+CERTIFICATE_LEVEL = 0.05
 """Default error rate of a certificate."""
 WHITE = 1e-6
 """Relative difference of standard deviations up to which components were made white."""

@@ -13,8 +13,8 @@ from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.evaluation.certificate import (
     ARBITRARY,
+    CERTIFICATE_LEVEL,
     IDENTIFIED,
-    LEVEL,
     Certificate,
 )
 from sigmapca_cli.evaluation.identifiability import certify
@@ -32,7 +32,7 @@ NO_AXES = {"linear_ae", "subspace"}
 """Linear methods that find a subspace, but no axes in it."""
 
 
-def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = LEVEL) -> Certificate:
+def certify_run(run: Any, source: Any, rows: int = 100_000, level: float = CERTIFICATE_LEVEL) -> Certificate:
     """Return the certificate of a `StoredRun` on its data, from at most `rows` evenly spaced rows.
 
     The nonlinearity, its a and its c are those of the training: one a per component if the run stored them, and
@@ -196,7 +196,7 @@ def scale_of(run: Any, setting: Any, Y: Array) -> Array | float:
 
 
 def certify_variances(
-    Y: Array, level: float = LEVEL, ordered: bool = False, weights: Array | None = None
+    Y: Array, level: float = CERTIFICATE_LEVEL, ordered: bool = False, weights: Array | None = None
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) of linear PCA: a pair is identified if its variances differ.
 

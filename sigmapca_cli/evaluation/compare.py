@@ -16,7 +16,7 @@ from sigmapca_cli.settings.gone_keys import without_gone
 from sigmapca_cli.settings.identity import COMPARED_APART
 from sigmapca_cli.system.errors import InputError
 
-FEW = 5
+ENOUGH_RUNS = 5
 """Number of runs below which unidentified axes often agree by chance."""
 
 
@@ -40,9 +40,9 @@ def weaknesses(runs: Sequence[Any]) -> list[str]:
         sentences.append(
             f"{left} of {len(runs)} runs have not converged: they may agree only because they are close to their start"
         )
-    if len(runs) < FEW:
+    if len(runs) < ENOUGH_RUNS:
         sentences.append(
-            f"only {len(runs)} runs: unidentified axes may agree by chance in so few; use {FEW} seeds or more"
+            f"only {len(runs)} runs: unidentified axes may agree by chance in so few; use {ENOUGH_RUNS} seeds or more"
         )
     return sentences
 

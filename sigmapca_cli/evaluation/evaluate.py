@@ -15,7 +15,7 @@ from sigmapca_cli.system.processes import blas
 from sigmapca_cli.system.row_shards import added, own
 
 Metrics = dict[str, Any]
-BLOCK = 2048  # rows whose arithmetic stays in the cache
+CACHED_ROWS = 2048  # rows whose arithmetic stays in the cache
 
 
 def evaluate_solution(W: ArrayLike, sigma: ArrayLike, encoder: ArrayLike | None, source: Any) -> Metrics:
@@ -91,7 +91,7 @@ def streamed(B: Array, mean: Array, C: Array, source: Any, sources: np.ndarray |
     n = source.n if sample is None else sample.count
     # More threads are not faster on blocks that stay in the cache, and slower on busy cores.
     with blas(1):
-        for z in source.project(A32, sample, size=BLOCK):
+        for z in source.project(A32, sample, size=CACHED_ROWS):
             # The rows are float32: float64 would take twice the time and add no correct digit. Only the sums over
             # blocks are float64.
             z -= shift

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from sigmapca_cli.data.subsample import by_weight
 from sigmapca_cli.evaluation.certificate import (
-    LEVEL,
+    CERTIFICATE_LEVEL,
     Certificate,
     verdict_of,
 )
@@ -21,7 +21,11 @@ Array = np.ndarray
 
 
 def certify_fourth(
-    Y: ArrayLike, lam: float, level: float = LEVEL, weights: Array | None = None, ordered: bool = False
+    Y: ArrayLike,
+    lam: float,
+    level: float = CERTIFICATE_LEVEL,
+    weights: Array | None = None,
+    ordered: bool = False,
 ) -> Certificate:
     """Return the certificate of the components Y (n, k) under F = Σσ⁴ + λΣ|cum₄|.
 

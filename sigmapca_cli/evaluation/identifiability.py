@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sigmapca_cli.evaluation.certificate import (
-    LEVEL,
+    CERTIFICATE_LEVEL,
     REPELLED,
     Certificate,
     verdict_of,
@@ -35,7 +35,7 @@ def certify(
     nonlinearity: str = "scaled_tanh",
     derivative: str = "true",
     a: float | ArrayLike = 4.0,
-    level: float = LEVEL,
+    level: float = CERTIFICATE_LEVEL,
     fitted: bool = True,
     block: int = 8192,
     c: float | None = None,

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sigmapca_cli.data.row_order import order_of
-from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, LEVEL, Certificate
+from sigmapca_cli.evaluation.certificate import ARBITRARY, CERTIFICATE_LEVEL, IDENTIFIED, Certificate
 from sigmapca_cli.solvers.independence.contrast import Contrast
 from sigmapca_cli.solvers.independence.curvature import Curvature
 from sigmapca_cli.solvers.independence.dependence import dependence
-from sigmapca_cli.solvers.independence.errors import ROWS, bounds_of, errors
+from sigmapca_cli.solvers.independence.errors import ERROR_ROWS, bounds_of, errors
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.stretches import apart_bound
 from sigmapca_cli.solvers.newton.jacobian import unpack
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 def certify_independence(
     Y: ArrayLike,
     tau: float,
-    level: float = LEVEL,
+    level: float = CERTIFICATE_LEVEL,
     *,
     ordered: bool | None = None,
     spectra: Array | None = None,
@@ -49,7 +49,7 @@ def certify_independence(
         found = errors(rows, axes, tau, ordered=ordered, spectra=spectra, pieces=pieces)
         spread_bound, shape_bound = bounds_of(k, found.groups, rows.effective)
         above = np.triu(
-            unpack(Curvature(Contrast(rows, tau, spectra).at(axes), rows.subset(ROWS)).diagonal, k)
+            unpack(Curvature(Contrast(rows, tau, spectra).at(axes), rows.subset(ERROR_ROWS)).diagonal, k)
         )
         test = dependence(rows, axes, ordered=ordered) if k > 1 else None
     dependent = [] if test is None else test.pairs()

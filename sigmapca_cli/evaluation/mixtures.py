@@ -25,9 +25,9 @@ GROUPS = 16
 """Number of groups of rows, for standard errors."""
 CLEAR = 2.5
 """Number of standard errors by which the rotated pair must be further from Gaussian, beside being dependent."""
-LEAST = 0.002
+LEAST_GAIN = 0.002
 """Least gain of J of the pair; two Laplace components have 0.05."""
-ROWS = 10_000
+MIXTURE_ROWS = 10_000
 """Largest number of rows that are rotated."""
 
 
@@ -38,7 +38,7 @@ def mixed_pairs(z: Array, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """
     k = z.shape[1]
     found = np.zeros((k, k), bool)
-    z = z[evenly_spaced(len(z), ROWS)]
+    z = z[evenly_spaced(len(z), MIXTURE_ROWS)]
     varying = np.flatnonzero(z.std(0) > 0)
     if len(varying) < 2 or not np.triu(near, 1).any() or len(z) < 4 * GROUPS:
         return found
@@ -67,7 +67,7 @@ def is_mixture(y: Array, z: Array) -> bool:
     without = np.stack([gains(mean) for mean in (sums.sum(0) - sums) / (counts.sum() - counts)])
     error = np.sqrt((GROUPS - 1) * without.var(0))
     far = np.minimum(ANGLES, np.pi / 2 - ANGLES) >= FAR
-    return bool((far & (gain > np.maximum(CLEAR * error, LEAST))).any())
+    return bool((far & (gain > np.maximum(CLEAR * error, LEAST_GAIN))).any())
 
 
 def sums_of(y: Array, z: Array) -> Array:

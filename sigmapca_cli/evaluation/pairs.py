@@ -27,7 +27,7 @@ from sigmapca_cli.solvers.rows.stretches import GROUPS, error_of, widened_means
 
 STEP = 0.05
 """Half width of the central difference that gives φ″; it smooths the step of hard tanh in φ′."""
-KEPT = 25_000
+JACOBIAN_ROWS = 25_000
 """Largest number of rows kept for the full Jacobian."""
 
 
@@ -73,7 +73,7 @@ class PairMoments:
     By group, z, z2 (groups, k): means of z and z²; A, D, G, C (groups, k, k): means of z_iφ_j, z_i²φ′_j, z_iz_jφ′_j,
     z_iz_j; weight (groups,): fraction of the rows. Over all rows, phi (k,): E φ; zd, z2d2, z2zd2 (k, k): E z_iφ′_j,
     E z_i²φ″_j, E z_i²z_jφ″_j, the derivatives of the moments with respect to location and scale of z; fourth (k,):
-    E z⁴. rows (≤ KEPT, k): z of rows with a constant stride, or drawn by their weights.
+    E z⁴. rows (≤ JACOBIAN_ROWS, k): z of rows with a constant stride, or drawn by their weights.
     """
 
     n: int
@@ -112,7 +112,9 @@ def accumulate(blocks: Blocks, n: int, mean: Array, sigma: Array, score: Any, a:
     overall: dict[str, Any] = {}
     kept, start = [], 0
     sample = (
-        np.arange(0, n, max(-(-n // KEPT), 1)) if blocks.weights is None else by_weight(blocks.weights, KEPT)
+        np.arange(0, n, max(-(-n // JACOBIAN_ROWS), 1))
+        if blocks.weights is None
+        else by_weight(blocks.weights, JACOBIAN_ROWS)
     )
     if blocks.weights is not None:
         mass = np.add.reduceat(blocks.weights[:, 0], edges[:-1])

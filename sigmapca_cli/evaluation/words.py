@@ -18,7 +18,7 @@ PAIRS_SAID = 3
 HEAVY, LIGHT = 3.0, 0.8
 """a that suits heavy tails, at least, and light tails, at most."""
 QUIET = "have shapes that these rows do not tell from a Gaussian one"
-WIDE = 1.5
+SIMILAR_SIGMA = 1.5
 """Ratio of the largest to the smallest σ of a group above which its variances are not called similar."""
 
 NOT_CONVERGED = (
@@ -224,7 +224,7 @@ def _variances(certificate: Certificate, group: list[int]) -> tuple[bool, str]:
     spread = (
         f"σ {sigma.max():.3g}" if sigma.max() == sigma.min() else f"σ {sigma.max():.3g} to {sigma.min():.3g}"
     )
-    if sigma.max() > WIDE * sigma.min():  # a chain of similar neighbours whose ends are not similar
+    if sigma.max() > SIMILAR_SIGMA * sigma.min():  # a chain of similar neighbours whose ends are not similar
         return (
             False,
             f"have variances that differ, but between neighbours not clearly on these rows ({spread}){alike}",

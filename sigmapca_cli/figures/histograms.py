@@ -14,7 +14,7 @@ from sigmapca_cli.figures.save import BLUE, GREY, RED, heading, literal, new_fig
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 15
+MOST_DRAWN = 15
 RANGE = 5.0
 BINS = 51
 
@@ -32,7 +32,7 @@ def plot_histograms(
     """
     from sigmapca_cli.evaluation.metrics import kurtosis
 
-    Y = np.asarray(Y, dtype=np.float64)[:, :MOST]
+    Y = np.asarray(Y, dtype=np.float64)[:, :MOST_DRAWN]
     std = Y.std(axis=0)
     z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     k = z.shape[1]

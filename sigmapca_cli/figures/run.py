@@ -31,7 +31,7 @@ from sigmapca_cli.system.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROWS = 20_000
+DRAWN_ROWS = 20_000
 """Rows of histograms, scores and parallel analysis."""
 MOST_PERMUTED = 1 << 24
 """Entries of rows whose columns are permuted for a scree."""
@@ -184,7 +184,7 @@ def _scree(run: Any, source: Any, style: Style) -> Figure:
 
 
 def _histograms(run: Any, source: Any, style: Style) -> Figure:
-    x = source.take(evenly_spaced(source.n, ROWS)).astype(np.float64)
+    x = source.take(evenly_spaced(source.n, DRAWN_ROWS)).astype(np.float64)
     return plot_histograms(x @ run.encoder, style.title(run_title(run)), width=style.width)
 
 
@@ -195,7 +195,7 @@ def _scores(run: Any, source: Any, style: Style, biplot: bool = False) -> Figure
     if max(chosen) >= k:
         raise InputError(f"--components: the run has {k}")
     if style.colour is None:
-        Y, values = source.take(evenly_spaced(source.n, ROWS)).astype(np.float64) @ run.encoder, None
+        Y, values = source.take(evenly_spaced(source.n, DRAWN_ROWS)).astype(np.float64) @ run.encoder, None
     else:
         from sigmapca_cli.figures.scores import components_beside
 

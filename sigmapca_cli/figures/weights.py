@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 MOST_PANELS = 32
 MOST_NAMES = 30
 """Largest number of bars; of more named features those with the largest weights are drawn."""
-FEW = 16
+UNNAMED_BARS = 16
 """Largest number of features without names that are drawn as bars."""
 LONGEST = 24
 
@@ -137,7 +137,7 @@ def _curves(
     limit = np.nanmax(np.abs(W)) * 1.1 or 1.0
     for i, axes in _panels(figure, W, columns, labels):
         axes.axhline(0, color=GREY, linewidth=0.6)
-        if at is None and p <= FEW:
+        if at is None and p <= UNNAMED_BARS:
             axes.bar(np.arange(p), W[:, i], color=BLUE, width=0.75)
             axes.set_xticks(np.arange(0, p, 1 if p <= 8 else 4))
         else:

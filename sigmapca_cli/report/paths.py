@@ -15,11 +15,11 @@ from sigmapca_cli.report.charts import Series, colours, up_to_one
 from sigmapca_cli.report.page import Picture, Pictures, Text
 from sigmapca_cli.system.text import printable
 
-LARGEST = 1_000_000
+MOST_BYTES = 1_000_000
 """Bytes of a file that can be a path."""
-MOST = 12
+MOST_PATHS = 12
 """Paths on one page."""
-WORDS = {
+FOLLOWED = {
     "tau": "τ, weight of the negentropies",
     "a": "a, scale of the nonlinearity",
     "lam": "λ, weight of the fourth cumulants",
@@ -44,13 +44,13 @@ def found_in(folders: Iterable[Path]) -> list[StoredPath]:
     """Return the paths in these folders, in order; a file that is none is passed over."""
     places = dict.fromkeys(folder.resolve() for folder in folders)
     seen = dict.fromkeys(file.resolve() for folder in places for file in sorted(folder.glob("*.json")))
-    return [path for path in map(read, seen) if path is not None][:MOST]
+    return [path for path in map(read, seen) if path is not None][:MOST_PATHS]
 
 
 def read(file: Path) -> StoredPath | None:
     """Return the path in a file, or None if the file holds none."""
     try:
-        if not file.is_file() or file.stat().st_size > LARGEST:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:
             return None
         facts = json.loads(file.read_text("utf-8"))
         knots = [(float(knot["at"]), float(knot["agreement"])) for knot in facts["knots"]]
@@ -60,7 +60,7 @@ def read(file: Path) -> StoredPath | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     numbers = np.array(knots, dtype=float).reshape(-1, 2)
-    if along not in WORDS or not len(numbers) or not np.isfinite([*numbers[:, 1], pca, span]).all():
+    if along not in FOLLOWED or not len(numbers) or not np.isfinite([*numbers[:, 1], pca, span]).all():
         return None
     if np.isnan(numbers[:, 0]).any() or (numbers[:, 0] <= 0).any():
         return None
@@ -92,5 +92,9 @@ def drawn(path: StoredPath) -> str | None:
     ]
     infinite = " (∞ at the right end)" if math.inf in path.at.tolist() else ""
     return up_to_one(
-        lines, f"{WORDS[path.along]}{infinite}, log scale", "agreement of halves, matched |cos|", None, True
+        lines,
+        f"{FOLLOWED[path.along]}{infinite}, log scale",
+        "agreement of halves, matched |cos|",
+        None,
+        True,
     )

@@ -14,7 +14,7 @@ from sigmapca_cli.report.gather import scalar
 from sigmapca_cli.report.page import Verdict
 from sigmapca_cli.storage.read import StoredRun
 
-WORDS = "identifiability/words"  # the sentences of a stored certificate, one per line
+STORED_SENTENCES = "identifiability/words"  # the sentences of a stored certificate, one per line
 
 
 def verdicts(run: StoredRun) -> list[Verdict]:
@@ -85,11 +85,11 @@ def certificate(evaluation: Mapping[str, Any]) -> list[Verdict]:
     good = evaluation.get("identifiability/identified", (codes == StoredVerdict.IDENTIFIED).all(axis=1))
     good = np.asarray(good, dtype=bool)
     dependent = False
-    if WORDS in evaluation:
+    if STORED_SENTENCES in evaluation:
         dependent = len(evaluation.get("dependent_pairs", ())) > 0 or bool(
             evaluation.get("dependence_spread", False)
         )
-        lines = [line for line in str(evaluation[WORDS]).splitlines() if line.strip()]
+        lines = [line for line in str(evaluation[STORED_SENTENCES]).splitlines() if line.strip()]
     else:
         # an older version stored no sentences
         free = pairs_said(codes != StoredVerdict.IDENTIFIED)

@@ -33,7 +33,7 @@ from sigmapca_cli.reproduce.verdicts import (
     count,
     folder_of,
 )
-from sigmapca_cli.reproduce.verdicts import SOLVERS as NAMES
+from sigmapca_cli.reproduce.verdicts import SOLVERS_IN_WORDS as NAMES
 from sigmapca_cli.settings.checks import choice
 from sigmapca_cli.settings.ways import Way, way_of
 from sigmapca_cli.storage.folders import outputs_root
@@ -43,7 +43,7 @@ from sigmapca_cli.system.processes import cores, refuse_several
 MINUTES = Path(__file__).with_name("minutes.json")
 RECIPES = ("default", "paper", "both")
 DATA = ("natural", "cifar10", "mnist")
-SOLVERS = ("stochastic", "newton", "moments")
+OFFERED_SOLVERS = ("stochastic", "newton", "moments")
 
 
 def settings(
@@ -56,7 +56,7 @@ def settings(
 ) -> list[Setting]:
     """One setting a recipe; a quick look needs no download, so it is on the photographs unless told otherwise."""
     choice("--recipe", recipe, RECIPES)
-    choice("--solver", solver, SOLVERS)
+    choice("--solver", solver, OFFERED_SOLVERS)
     data = data or ("natural" if quick else "cifar10")
     choice("--data", data, DATA)
     if solver != "stochastic" and recipe != "default":

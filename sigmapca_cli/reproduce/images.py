@@ -10,7 +10,7 @@ from sigmapca_cli.reproduce.rotation import TOP, draw_rotation, residual, rotati
 #: Axes drawn at random in one 32-dimensional subspace match with a mean |cos| of 0.40.
 NEAR_CHANCE = 0.05
 # Explained variance that a separating method keeps, as a share of linear PCA's.
-KEPT = 0.95
+VARIANCE_KEPT = 0.95
 # A start at the leading eigenvectors would answer for the loss: what a control finds, it must find by itself.
 FREE = "init=orthogonal"
 
@@ -58,7 +58,7 @@ def separates(
 def keeps_variance(key: str, base: str) -> Condition:
     """What every claim of separation asks for as well."""
     measure = "explained variance over that of linear PCA"
-    return Condition(measure, f"≥ {KEPT}", lambda r: r.ratio(key, base, "explained_variance"))
+    return Condition(measure, f"≥ {VARIANCE_KEPT}", lambda r: r.ratio(key, base, "explained_variance"))
 
 
 CIFAR_FILTERS = Experiment(

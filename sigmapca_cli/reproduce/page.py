@@ -40,7 +40,7 @@ from sigmapca_cli.reproduce.summary import share as in_words
 from sigmapca_cli.reproduce.verdicts import (
     HELD,
     NOT_HELD,
-    SOLVERS,
+    SOLVERS_IN_WORDS,
     UNDECIDED,
     count,
     folder_of,
@@ -113,7 +113,7 @@ def one_way(report: Report, folder: Path, way: str) -> list[Any]:
     said: list[Any] = [Verdicts([verdict(v) for v in of_the_paper(report)])]
     if own := our_own(report):
         said += [Text("Not claimed by the paper:"), Verdicts([verdict(v) for v in own])]
-    if way in SOLVERS:
+    if way in SOLVERS_IN_WORDS:
         said.append(Text(convergence([report])))
     shown = [Picture.from_file(picture, report["title"])] if picture.exists() else []
     return [Beside([shown, said]), Code(report["command"])]

@@ -19,7 +19,7 @@ from sigmapca_cli.system.atomic import replace_file
 from sigmapca_cli.system.errors import InputError
 
 Stored = dict[str, Any]
-KINDS = (
+STORED_KINDS = (
     "claim", "held", "ours", "ordering", "mcc", "explained", "command", "agreement", "halves", "results",
     "table",
 )  # fmt: skip
@@ -113,7 +113,7 @@ def fill(words: str, results: dict[str, Any]) -> str:
             return table(found["head"], found["rows"]) if kind == "table" else str(found)
     except (KeyError, ValueError, TypeError, IndexError) as problem:
         raise InputError(f"{{{{{words}}}}}: no such result ({problem})") from None
-    raise InputError(f"{{{{{words}}}}}: begin with one of {', '.join(KINDS)}")
+    raise InputError(f"{{{{{words}}}}}: begin with one of {', '.join(STORED_KINDS)}")
 
 
 def claim(stored: Stored, where: str, words: str, field: str) -> str:

@@ -9,7 +9,7 @@ from sigmapca_cli.reproduce.verdicts import (
     HELD,
     NOT_HELD,
     NOT_MEASURED,
-    SOLVERS,
+    SOLVERS_IN_WORDS,
     UNDECIDED,
     Verdict,
     count,
@@ -18,7 +18,7 @@ from sigmapca_cli.reproduce.verdicts import (
 
 Report = dict[str, Any]
 Reports = dict[tuple[str, str], Report]
-WAYS = {"default": "our recipe", "paper": "the paper's recipe", **SOLVERS}
+WAYS = {"default": "our recipe", "paper": "the paper's recipe", **SOLVERS_IN_WORDS}
 HOLDS = {HELD: True, NOT_HELD: False, UNDECIDED: None, NOT_MEASURED: None}
 
 
@@ -107,7 +107,7 @@ def sentence(reports: Reports, way: str) -> str:
     return (
         f"With {WAYS[way]}: of the paper's claims {share(counts(reports, way))} in {len(chosen)} experiments{ours}"
         + f" ({size}{where})."
-        + (f" {convergence(chosen)}" if way in SOLVERS else "")
+        + (f" {convergence(chosen)}" if way in SOLVERS_IN_WORDS else "")
     )
 
 
@@ -179,7 +179,7 @@ def experiment(report: Report, way: str) -> str:
         f"## {report['experiment']} ({WAYS[way]})",
         f"{numbered(report)}. {report['caption']}",
         f"    {report['command']}",
-        *([convergence([report])] if way in SOLVERS else []),
+        *([convergence([report])] if way in SOLVERS_IN_WORDS else []),
     ]
     if verdicts := of_the_paper(report):
         parts.append(judged(verdicts))

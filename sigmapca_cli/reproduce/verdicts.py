@@ -25,7 +25,7 @@ from sigmapca_cli.system.errors import InputError
 Verdict = dict[str, Any]
 HELD, NOT_HELD, UNDECIDED, NOT_MEASURED = "held", "not held", "undecided", "not measured"
 STATES = (HELD, NOT_HELD, UNDECIDED, NOT_MEASURED)
-SOLVERS = {"newton": "the Newton solver", "moments": "solver=moments"}
+SOLVERS_IN_WORDS = {"newton": "the Newton solver", "moments": "solver=moments"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ def judge(claim: Claim, results: Results) -> Verdict | None:
     if len(found) > 1:
         verdict |= {"also": found[1], "state": together([part["state"] for part in found])}
     if unsettled := [key for key in results.unsettled() if key in results.asked]:
-        verdict["note"] = f"{SOLVERS[results.setting.solver]} did not converge on {', '.join(unsettled)}"
+        verdict["note"] = (
+            f"{SOLVERS_IN_WORDS[results.setting.solver]} did not converge on {', '.join(unsettled)}"
+        )
     return verdict
 
 
@@ -149,7 +151,7 @@ def state(verdict: Verdict) -> str:
 
 
 WAYS = ("default", "paper", "newton", "moments")
-NUMBERS = (
+TABLE_COLUMNS = (
     "explained_variance", "reconstruction_error", "orthogonality_error", "correlation", "mcc", "steps",
     "relative_gradient", "converged",
 )  # fmt: skip
@@ -190,7 +192,7 @@ def report(experiment: Experiment, results: Results, verdicts: list[Verdict]) ->
         "caption": experiment.caption,
         "recipe": setting.recipe,
         "solver": setting.solver,
-        **({setting.solver: solved} if setting.solver in SOLVERS else {}),
+        **({setting.solver: solved} if setting.solver in SOLVERS_IN_WORDS else {}),
         "data": setting.data if experiment.images else "synthetic",
         "quick": setting.quick and experiment.images,
         "seeds": results.repetitions,
@@ -208,14 +210,16 @@ def command(experiment: Experiment, setting: Setting) -> str:
         words += ["--data", setting.data]
         words += ["--quick"] if setting.quick else []
     words += ["--seeds", str(setting.seeds)] if setting.seeds else []
-    words += ["--solver", setting.solver] if setting.solver in SOLVERS else ["--recipe", setting.recipe]
+    words += (
+        ["--solver", setting.solver] if setting.solver in SOLVERS_IN_WORDS else ["--recipe", setting.recipe]
+    )
     return " ".join(words)
 
 
 def numbers(experiment: Experiment, results: Results) -> str:
     """One line a run: what was run, and what came out."""
     text = io.StringIO()
-    names = ("panel", "loss", *NUMBERS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
+    names = ("panel", "loss", *TABLE_COLUMNS, "kurtosis_mean", "negentropy_mean", "sigma_first", "sigma_last")
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*names, "run", "command", "problem"])
     solved = results.solved()
@@ -236,7 +240,7 @@ def values(run: StoredRun) -> list[Any]:
     found, sigma = run.evaluation, run.sigma
     return [
         last_loss(run) if "loss" in run.metrics else None,
-        *(found.get(name) for name in NUMBERS),
+        *(found.get(name) for name in TABLE_COLUMNS),
         np.mean(found["kurtosis"]),
         np.mean(found["negentropy"]),
         *((sigma[0], sigma[-1]) if sigma is not None else (None, None)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from sigmapca_cli.composition.job import Job
 from sigmapca_cli.composition.overrides import dotted
-from sigmapca_cli.data.row_order import WORDS
+from sigmapca_cli.data.row_order import ORDER_REASONS
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.catalogue import CATALOGUE, SUBSPACE
 from sigmapca_cli.runner.plan import is_read
@@ -17,7 +17,7 @@ from sigmapca_cli.runner.solved import refusal_of_newton
 from sigmapca_cli.settings.schema import Config, SolverConfig
 from sigmapca_cli.settings.ways import Way, way_of
 from sigmapca_cli.storage.find import shortened
-from sigmapca_cli.training.length import FIRST
+from sigmapca_cli.training.length import FEWEST_STEPS
 
 MORE = 3
 """How many times as many iterations are advised."""
@@ -43,12 +43,12 @@ def order_words(facts: dict[str, Any]) -> str:
         if reason not in ("time", "neighbours") or facts["rows_in_time"]:
             return ""
         return (
-            f"rows in time, because {WORDS[reason]}; values do not correlate with earlier ones: spectra say nothing, "
-            "and errors come from stretches of rows"
+            f"rows in time, because {ORDER_REASONS[reason]}; values do not correlate with earlier ones: spectra say "
+            "nothing, and errors come from stretches of rows"
         )
     refusal = "" if facts["rows_order"] == "given" else "; data.ordered=false refuses it"
     return (
-        f"rows in time, because {WORDS[str(facts['rows_order'])]}: spectra in {facts['bands']} bands "
+        f"rows in time, because {ORDER_REASONS[str(facts['rows_order'])]}: spectra in {facts['bands']} bands "
         f"take the place of variances{refusal}"
     )
 
@@ -160,7 +160,7 @@ def advice(job: Job, cfg: Config, source: Source, facts: dict[str, Any]) -> list
     if cfg.model.name.startswith("rica"):
         found.append(command(job, way, f"model.beta_0={cfg.model.beta_0 / 2:g}"))
     if "full_batch_steps" not in facts:
-        found.append(command(job, way, f"steps={max(MORE * int(facts['steps']), FIRST)}"))
+        found.append(command(job, way, f"steps={max(MORE * int(facts['steps']), FEWEST_STEPS)}"))
     return found or [command(job, way, f"k={max(1, int(cfg.k) - 1)}")]
 
 

@@ -20,7 +20,7 @@ from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.system.processes import blas
 from sigmapca_cli.system.signals import Guard
 
-SMALL = 1_000_000_000
+QUICK_ENTRIES = 1_000_000_000
 """Entries of a matrix whose covariance takes about a second."""
 
 
@@ -36,7 +36,7 @@ def load_source(cfg: Config, rows: Any = None) -> Source:
     loading = threading.Thread(target=import_torch, name="import torch")
     loading.start()
     source = made_source(cfg, rows)
-    if loading.is_alive() and source.n * source.p <= SMALL and source.p <= WIDE:
+    if loading.is_alive() and source.n * source.p <= QUICK_ENTRIES and source.p <= WIDE:
         source.principal_axes()
     loading.join()
     return source

@@ -25,10 +25,10 @@ from sigmapca_cli.system.processes import blas, mapped
 from sigmapca_cli.system.signals import Guard
 from sigmapca_cli.training.protocols import TrainedMethod
 
-NUMBERS = ("a", "nonlinearity.a", "lr")
+NUMBERS_OF_ALL = ("a", "nonlinearity.a", "lr")
 OF_THE_FUSED = ("sigma.momentum", "sigma.epsilon", "optimizer.momentum")
 OF_THE_COMPOSED = ("model.alpha", "model.beta", "model.beta_0", "ordering.weight", "ordering.rho")
-MAY_DIFFER = (*NUMBERS, *OF_THE_FUSED, *OF_THE_COMPOSED, *PER_RUN, "optimizer.schedule")
+MAY_DIFFER = (*NUMBERS_OF_ALL, *OF_THE_FUSED, *OF_THE_COMPOSED, *PER_RUN, "optimizer.schedule")
 """Keys in which runs of one group may differ, if their method allows it."""
 WIDEST = 512  # columns of one product: beyond this the buffers leave the cache
 
@@ -46,7 +46,7 @@ def group_key(job: Job, method: TrainedMethod | None, across_seeds: bool = False
         return None
     fused = isinstance(method, NumpyMain)
     plain = copy.deepcopy({**job.plain, "log": cfg.log_every})
-    for key in (*NUMBERS, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
+    for key in (*NUMBERS_OF_ALL, *(OF_THE_FUSED if fused else OF_THE_COMPOSED)):
         blur(plain, key)
     if not fused:
         composed: Any = method

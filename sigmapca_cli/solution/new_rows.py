@@ -188,7 +188,7 @@ def placed(run: Any, source: Source, *, centred: bool = False) -> Any:
     return kind(source.name, x, Standardisation(standardise="none"))
 
 
-MOST = 20
+MOST_DROPPED = 20
 """More columns that were left out are no names of rows."""
 
 
@@ -196,7 +196,7 @@ def row_names(run: Any, path: str, n: int) -> dict[str, list[str]]:
     """Return the columns of a table (n rows) that the run left out by name, as text; those that the file has."""
     cfg = data_of(run)
     dropped = [name for name in name_list("drop", cfg.drop) or [] if isinstance(name, str)]
-    if not run.names or cfg.transpose or len(dropped) > MOST or kind_of_path(path) != "array":
+    if not run.names or cfg.transpose or len(dropped) > MOST_DROPPED or kind_of_path(path) != "array":
         return {}
     read, found = replace(cfg, name="array", path=path, columns=None), {}
     for name in dropped:

@@ -19,7 +19,7 @@ from sigmapca_cli.system.errors import InputError
 
 Array = NDArray[np.float64]
 
-ROWS = 8192
+ROWS_AT_ONCE = 8192
 """Rows that are mapped at once, of at most `WIDE` features."""
 ENTRIES = 1 << 22
 """Entries of a block of wider rows: 32 MB."""
@@ -96,7 +96,7 @@ class Solution:
         infinite, or missing where the run's data had to be whole.
         """
         n, p = rows.shape
-        size = ROWS if p <= WIDE else max(1, min(ROWS, ENTRIES // p))
+        size = ROWS_AT_ONCE if p <= WIDE else max(1, min(ROWS_AT_ONCE, ENTRIES // p))
         out = np.empty((n, self.forward.shape[1]))
         for start in range(0, n, size):
             part = slice(start, min(start + size, n))
@@ -185,9 +185,9 @@ def blocks_of(source: Any) -> Iterator[tuple[Any, NDArray[np.bool_]]]:
     """Yield the raw rows of a source that `new_rows` has read, by blocks in order, and which of them are incomplete."""
     X: Any = getattr(source, "X", None)
     if hasattr(X, "tocsr"):
-        blocks: Any = (X[start : start + ROWS] for start in range(0, source.n, ROWS))
+        blocks: Any = (X[start : start + ROWS_AT_ONCE] for start in range(0, source.n, ROWS_AT_ONCE))
     else:
-        blocks = source.blocks(ROWS, raw=True)
+        blocks = source.blocks(ROWS_AT_ONCE, raw=True)
     place = 0
     for block in blocks:
         count = block.shape[0]

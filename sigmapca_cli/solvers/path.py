@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sigmapca_cli.solvers.fourth_moments import ascent
-from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST, centred_and_scaled, views
+from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST_TENSOR, centred_and_scaled, views
 from sigmapca_cli.solvers.independence.solve import solve as independence
 from sigmapca_cli.solvers.independence.spectra import are_long_enough, spectra_of
 from sigmapca_cli.solvers.knots import Half, Knot, followed
@@ -47,7 +47,7 @@ def over_a(halves: Sequence[Half], scales: Sequence[float] = SCALES, tol: float 
     turns = []
     with threads(None):
         for _, Y in halves:
-            view = views(centred_and_scaled(Y)[0], LARGEST)[-1]
+            view = views(centred_and_scaled(Y)[0], LARGEST_TENSOR)[-1]
             turns.append(ascent.climb(view, np.eye(Y.shape[1]), BEGIN, tol, 200, [])[0])
 
     def solved(a: float, half: int, start: Array) -> tuple[Array, bool]:

@@ -16,7 +16,7 @@ from sigmapca_cli.storage.summary import check_attrs, noted_summary, plain
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.untrusted_hdf5 import Budget, Item, as_text, attributes, held_bytes
 
-SMALL = 1 << 14
+READ_AT_ONCE = 1 << 14
 """Bytes of an array that is read with the rest; a larger one is read when it is asked for."""
 
 
@@ -42,7 +42,7 @@ class Contents:
             self._names = dict.fromkeys(sorted(arrays, key=lambda name: name.split("/")))
             for name, item in arrays.items():
                 # Texts of any length may be long, so only a single one is read with the rest.
-                several = item.shape is not None and item.dtype.kind != "O" and item.bytes <= SMALL
+                several = item.shape is not None and item.dtype.kind != "O" and item.bytes <= READ_AT_ONCE
                 if several or item.shape == ():
                     self._small[name] = _values(item)
             shape = file["filters"].attrs.get("patch_shape") if "filters" in items else None
@@ -92,8 +92,8 @@ def check_format(path: Path, attrs: Any) -> None:
 
 TEXTS = ("config", "overrides")
 GROUPS = ("metrics", "evaluation", "evaluation/identifiability")
-NAMES = ("feature_name", "grid_name")
-NUMBERS = "biuf"
+TEXT_ARRAYS = ("feature_name", "grid_name")
+NUMBER_KINDS = "biuf"
 
 
 def check_layout(items: Mapping[str, Item]) -> None:
@@ -106,14 +106,14 @@ def check_layout(items: Mapping[str, Item]) -> None:
     for name, axes in fmt.ARRAYS.items():
         if name not in items:
             continue
-        array = _data_set(items, name, len(axes), "" if name in NAMES else NUMBERS)
+        array = _data_set(items, name, len(axes), "" if name in TEXT_ARRAYS else NUMBER_KINDS)
         for axis, length in zip(axes, array.shape or (), strict=True):
             known, first = lengths.setdefault(axis, (length, name))
             if length != known:
                 raise ValueError(f"{name} has {length} {axis}s, {first} has {known}")
     for axis in (*lengths, "step"):
         if axis in items:
-            _data_set(items, axis, 1, NUMBERS)
+            _data_set(items, axis, 1, NUMBER_KINDS)
     for name in TEXTS:
         if name in items and _data_set(items, name, 0).dtype.kind not in "SO":
             raise ValueError(f"{name} holds no text")
@@ -122,14 +122,14 @@ def check_layout(items: Mapping[str, Item]) -> None:
             raise ValueError(f"{name} is an array, where a group belongs")
     for name, dimensions in fmt.EVALUATION.items():
         if f"evaluation/{name}" in items:
-            _data_set(items, f"evaluation/{name}", dimensions, NUMBERS)
+            _data_set(items, f"evaluation/{name}", dimensions, NUMBER_KINDS)
     components = lengths.get("component", (0, ""))[0]
     for name, shape in (("verdict", (components, components)), ("identified", (components,))):
         found = items.get(f"evaluation/identifiability/{name}")
         if found is not None and found.shape != shape:
             raise ValueError(f"evaluation/identifiability/{name} is not of {components} components")
     # Metrics are columns of one table.
-    columns = [_data_set(items, name, 1, NUMBERS) for name in items if name.startswith("metrics/")]
+    columns = [_data_set(items, name, 1, NUMBER_KINDS) for name in items if name.startswith("metrics/")]
     if len({column.shape for column in columns}) > 1:
         raise ValueError("the metrics differ in length")
 

@@ -24,7 +24,7 @@ NOTE_LIMIT = 1 << 20  # bytes of a small file: an owner, a note of a failure, a 
 # A lock that cannot be had on any file there: NFS without its lock service, Lustre mounted without flock, FUSE.
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
-KINDS = (
+IRREGULAR_KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -40,7 +40,7 @@ def refuse_irregular(path: str | os.PathLike[str]) -> None:
         mode = os.lstat(path).st_mode
     except OSError:
         return
-    for is_kind, words in KINDS:
+    for is_kind, words in IRREGULAR_KINDS:
         if is_kind(mode):
             raise _irregular(path, words)
 
@@ -55,7 +55,7 @@ def refuse_special(path: str | os.PathLike[str], where: str) -> None:
     except OSError:
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        words = next(words for is_kind, words in KINDS if is_kind(mode))
+        words = next(words for is_kind, words in IRREGULAR_KINDS if is_kind(mode))
         raise InputError(f"{where}: is {words}, and rows are read more than once: write them into a file")
 
 
@@ -66,7 +66,7 @@ def refuse_link(folder: str | os.PathLike[str]) -> None:
     except OSError:
         return
     if not stat.S_ISDIR(mode):
-        words = next((words for is_kind, words in KINDS if is_kind(mode)), "a file")
+        words = next((words for is_kind, words in IRREGULAR_KINDS if is_kind(mode)), "a file")
         raise InputError(f"{folder}: is {words}, where a folder of this program is expected; remove it")
 
 

@@ -20,7 +20,7 @@ from sigmapca_cli.training.curvature import curvatures_of, responses_at
 from sigmapca_cli.training.fields import Field, fields_of
 from sigmapca_cli.training.local import LocalField, frame, held_rows
 
-ROWS = 65_536
+ASSESSED_ROWS = 65_536
 """Number of rows that the gradient is averaged over, one per stretch; all rows of smaller data."""
 GROUPS = 32
 """Number of groups of these rows. Their spread gives the error of a sum over part of the rows."""
@@ -39,7 +39,7 @@ def assess(
     state: dict[str, Array],
     source: Source,
     *,
-    rows: int = ROWS,
+    rows: int = ASSESSED_ROWS,
     work: float = 0.0,
     every_row: bool = False,
     enough: float = np.inf,

@@ -19,7 +19,7 @@ from sigmapca_cli.training.local import LocalField
 
 FLAT = 1e-3
 """Curvature below which a way counts as flat, even if all rows are used; curvatures are about 2 at most."""
-LEVEL = 0.01
+HELD_LEVEL = 0.01
 """Probability that chance alone calls some way unstable."""
 QUARTER = np.pi / 2
 """Largest angle that is reported, radians."""
@@ -102,8 +102,8 @@ def singly(found: Curvatures, gradient: np.ndarray, out: np.ndarray, sampled: bo
     if not count:
         of_none = Convergence(none, none, gradient, found.moves, found.moves, found.moves)
         return Single(of_none, np.zeros(0, bool), found.error, none, none, sampled)
-    unlikely = -float(stdtrit(groups - 1, LEVEL / count))
-    likely = -float(stdtrit(groups - 1, LEVEL))
+    unlikely = -float(stdtrit(groups - 1, HELD_LEVEL / count))
+    likely = -float(stdtrit(groups - 1, HELD_LEVEL))
     unstable = found.curvature < -np.maximum(unlikely * found.error, FLAT)
     unsure = np.abs(found.curvature) <= np.maximum(likely * found.error, FLAT)
     still = np.abs(found.residual) <= np.maximum(likely * found.residual_error, FLAT**2)

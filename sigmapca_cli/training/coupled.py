@@ -22,8 +22,8 @@ DIFFERENCE, ROUNDED, KINKED = 1e-4, 1e-3, 1e-2
 """Length of a difference of the field, in units of the ways: of the hand-written field, which is smooth, in float64 and
 in float32, and of those by autograd: of a sum of |y| a short difference sees no row at its kink, and no curvature."""
 PRODUCTS = 60
-"""Largest number of products with the Jacobian for one step, if there are more than FEW ways."""
-FEW = 200
+"""Largest number of products with the Jacobian for one step, if there are more than WAYS_SOLVED_WHOLE ways."""
+WAYS_SOLVED_WHOLE = 200
 """Number of ways up to which a step may take as many products as there are ways."""
 ACCURACY = 0.005
 """Fraction of the field that a step may leave: what is left of it may lie along the ways of least curvature."""
@@ -142,7 +142,7 @@ class Coupled:
             return (self.modes.along(self.field(moved))[self.used] - base) / step
 
         D = np.maximum(np.abs(self.modes.curvature), self.floor)[self.used]
-        most = max(PRODUCTS, min(len(D), FEW))
+        most = max(PRODUCTS, min(len(D), WAYS_SOLVED_WHOLE))
         return MatrixFreeJacobian(product, np.sqrt(D), accuracy=ACCURACY, most=most)
 
     def largest(self, direction: Array) -> Array:

@@ -23,7 +23,7 @@ from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.solvers.newton.krylov import MatrixFreeJacobian
 from sigmapca_cli.solvers.newton.steps import adapted
 from sigmapca_cli.training.arrays import Array, as_numpy, made_like
-from sigmapca_cli.training.assess import JOINT, ROWS, about_the_mean, mean_size, random_groups
+from sigmapca_cli.training.assess import ASSESSED_ROWS, JOINT, about_the_mean, mean_size, random_groups
 from sigmapca_cli.training.convergence import FLAT
 from sigmapca_cli.training.coupled import PRODUCTS, UNSTABLE, Coupled, Modes
 from sigmapca_cli.training.curvature import responses_at
@@ -148,7 +148,7 @@ class Descent:
 
     def _mean(self, rows: Array) -> Array:
         self.evaluated += len(rows)
-        return self.local.mean(self.local.start, rows, "float64" if len(rows) <= ROWS else "float32")
+        return self.local.mean(self.local.start, rows, "float64" if len(rows) <= ASSESSED_ROWS else "float32")
 
 
 def longest_of(move: Array) -> float:
@@ -178,7 +178,7 @@ STEPPED = 1 << 17
 """Number of rows that the field of a step is averaged over first, one from each stretch; later steps take all."""
 COARSE = 3.0
 """Angle to which these first steps go, as a multiple of `tol`: the rest of it is their sampling error."""
-LARGEST = 2e8
+HELD_ENTRIES = 2e8
 """Largest number of entries of the projected rows that are held."""
 KEEPING = ("unit_norm", "weight_norm", "symmetric", "gram_schmidt")
 """Constraints under which the angles of the filters are all that can change."""
@@ -194,7 +194,7 @@ def applies(cfg: Config, method: Any, source: Source) -> bool:
     objective = getattr(method, "objective", None)
     draws = objective is not None and "mask" in objective.needs
     constraint = getattr(method, "constraint", "unit_norm")
-    held = source.n * (cfg.k + 16.0) <= LARGEST
+    held = source.n * (cfg.k + 16.0) <= HELD_ENTRIES
     return len(method.parameters) == 1 and not draws and constraint in KEEPING and held
 
 

@@ -6,9 +6,9 @@ from sigmapca_cli.settings.schema import Config
 
 PASSES = 3
 """Passes over the data of the first stage, as many as the paper makes."""
-FIRST = 1500
+FEWEST_STEPS = 1500
 """Fewest steps of the first stage: 2,000 rows of `data=planted` are solved in it."""
-MOST = 12_000
+MOST_STEPS = 12_000
 """Most steps in all, where fewer are no whole passes and `max_steps` says nothing else."""
 GROWTH = 3
 """Each stage ends at so many times the steps of the one before: it anneals for longer than all before it."""
@@ -26,8 +26,8 @@ def stages(cfg: Config, per_epoch: int) -> tuple[int, ...]:
     if cfg.epochs is not None:
         return (max(1, math.ceil(cfg.epochs * per_epoch)),)
     passes = PASSES * per_epoch
-    most = cfg.max_steps or max(MOST, passes)
-    ends = [min(max(passes, FIRST), most)]
+    most = cfg.max_steps or max(MOST_STEPS, passes)
+    ends = [min(max(passes, FEWEST_STEPS), most)]
     while ends[-1] < most:
         ends.append(min(GROWTH * ends[-1], most))
     return tuple(ends)

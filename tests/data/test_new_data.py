@@ -36,7 +36,7 @@ def place(request, monkeypatch):
     """The same in memory and streamed from disk."""
     if request.param == "disk":
         monkeypatch.setattr(row_file, "MEMORY_LIMIT", 0)
-        monkeypatch.setattr(repair, "BLOCK", 21)
+        monkeypatch.setattr(repair, "VALUES_AT_ONCE", 21)
     return request.param
 
 

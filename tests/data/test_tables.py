@@ -257,8 +257,8 @@ def test_a_large_table_is_read_in_blocks_into_a_file(tmp_path, monkeypatch, page
     text = PAGES[page](FRAME)
     (tmp_path / "a.csv").write_text(text)
     whole = source_of(tmp_path / "a.csv", missing="drop")
-    monkeypatch.setattr(text_reader, "BLOCK", 100)
-    monkeypatch.setattr(text_reader, "WIDE", 1)
+    monkeypatch.setattr(text_reader, "CHARACTERS_AT_ONCE", 100)
+    monkeypatch.setattr(text_reader, "CHARACTERS_A_COLUMN", 1)
     for limit in (row_file.MEMORY_LIMIT, 0):
         monkeypatch.setattr(row_file, "MEMORY_LIMIT", limit)
         table = arrays.read_one(tmp_path / "a.csv", DataConfig(path=str(tmp_path / "a.csv")))

@@ -222,7 +222,7 @@ def test_parts_give_what_the_whole_gives(settings):
 def test_a_long_stream_keeps_exact_moments_and_a_fair_sample(monkeypatch):
     from sigmapca_cli.estimator import streaming
 
-    monkeypatch.setattr(streaming, "KEPT", 2000)
+    monkeypatch.setattr(streaming, "STREAM_ROWS", 2000)
     X, E, _ = planted(n=8000)
     X[:, 0] += np.linspace(0, 0.2, len(X))
     parts = SigmaPCA(4, random_state=0)

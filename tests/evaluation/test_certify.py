@@ -154,7 +154,7 @@ def test_the_command_says_nothing_of_the_data_where_the_run_has_not_converged(tr
     assert len(words) == 1 and "this run has not converged" in words[0]
     opened = Run.open(run.folder)
     assert opened.certificate().sentences == words and not opened.certificate().identified.any()
-    rows_of = np.concatenate(list(opened.source.project(np.eye(12), raw=True)))
+    rows_of = np.concatenate(list(opened.source.blocks(raw=True)))
     assert not opened.to_sklearn().certificate(rows_of).identified.any()
     assert [verdict.holds for verdict in certificate(opened.evaluation)] == [False]
     assert objective.unidentified(job_from(run.config), run.folder) == 4

@@ -8,7 +8,7 @@ from sigmapca_cli.composition.job import job_of
 from sigmapca_cli.runner import stochastic
 from sigmapca_cli.settings.schema import Config
 from sigmapca_cli.training import stopping
-from sigmapca_cli.training.length import FIRST
+from sigmapca_cli.training.length import FEWEST_STEPS
 
 DATA = ("data=planted", "data.n=1500", "data.p=8", "data.k=4", "data.group=4", "k=4")
 
@@ -87,7 +87,7 @@ def test_a_run_that_is_stopped_before_its_end_ends_with_the_same_bits(train, mon
 
     data = (*DATA, "lr=1e-5", "checkpoint.every_steps=1000")
     whole = train(*data)
-    assert whole.evaluation["full_batch_steps"] > 0 and whole.evaluation["steps"] == FIRST
+    assert whole.evaluation["full_batch_steps"] > 0 and whole.evaluation["steps"] == FEWEST_STEPS
     save = checkpoints.Saver.save
     for trained in (False, True):  # at a step, and after the ending
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mechanisms import every
 
-from sigmapca_cli.training.length import FIRST, MOST, stage_of, stages
+from sigmapca_cli.training.length import FEWEST_STEPS, MOST_STEPS, stage_of, stages
 
 
 def cfg(steps=None, epochs=None, max_steps=None):
@@ -19,9 +19,9 @@ def test_what_is_asked_for_is_one_stage():
 
 
 def test_stages_grow_to_a_bound_that_many_rows_reach_in_one():
-    assert stages(cfg(), 16) == (FIRST, 3 * FIRST, MOST)
+    assert stages(cfg(), 16) == (FEWEST_STEPS, 3 * FEWEST_STEPS, MOST_STEPS)
     assert stages(cfg(), 4160) == (12480,), "three passes over 532,480 rows, as before"
-    assert stages(cfg(max_steps=2000), 16) == (FIRST, 2000)
+    assert stages(cfg(max_steps=2000), 16) == (FEWEST_STEPS, 2000)
     assert stages(cfg(max_steps=100), 4160) == (100,)
 
 
@@ -122,7 +122,7 @@ def test_a_run_stopped_between_two_stages_makes_the_steps_it_would_have_made(tra
         "checkpoint.every_steps=1600",
     )
     whole = train(*data, "max_steps=4500")
-    assert whole.evaluation["steps"] > FIRST, "the first stage was enough: nothing is tested"
+    assert whole.evaluation["steps"] > FEWEST_STEPS, "the first stage was enough: nothing is tested"
     from sigmapca_cli.runner import checkpoints
     from sigmapca_cli.system.errors import Stopped
 

@@ -16,7 +16,7 @@ USUAL = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, -1e20, 1e20)
 """Codes that programs write: one column with such a value is enough."""
 SEVERAL = 4
 """Codes on one side, such as 77, 88, 98 and 99, for the different reasons why an answer is missing."""
-LEAST = 2
+LEAST_ROWS = 2
 """Rows that must have the value: a single one may be an error of another kind."""
 
 
@@ -43,7 +43,7 @@ def outside(values: NDArray[np.float64], counts: NDArray[np.int64]) -> int:
     for few in range(1, min(SEVERAL, len(values) - 2) + 1):
         far = values[-few] - values[-few - 1] > values[-few - 1] - values[0]
         rare = few == 1 or counts[-few:].sum() < counts[:-few].sum()
-        if far and rare and counts[-few:].min() >= LEAST:
+        if far and rare and counts[-few:].min() >= LEAST_ROWS:
             return few
     return 0
 

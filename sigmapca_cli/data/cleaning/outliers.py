@@ -21,7 +21,7 @@ LEAST_ROWS = 50
 LEAST_FEATURES = 4
 WORK = 4e9  # multiplications: about a second
 LEAST_SHARE = 1e-3  # of the total variance: a smaller component is not worth a warning
-FEW = 1000  # at most one row of so many is an outlier
+ROWS_AN_OUTLIER = 1000  # at most one row of so many is an outlier
 
 
 @dataclass
@@ -46,7 +46,7 @@ def owned_components(
     and variances (biased). The share of row i in component j is y_ij²/(n λ_j). Data of fewer than 50 rows, and
     components with less than 0.1 % of the `total` variance, are not tested.
     """
-    most = min(MOST_ROWS, max(1, n // FEW))
+    most = min(MOST_ROWS, max(1, n // ROWS_AN_OUTLIER))
     k = int((values > LEAST_SHARE * total).sum())
     if n < LEAST_ROWS or not k:
         return []

@@ -15,7 +15,7 @@ from sigmapca_cli.data.readers.table import WordColumns, override, shown_name
 from sigmapca_cli.data.subsample import evenly_spaced
 from sigmapca_cli.system.errors import InputError
 
-BLOCK = 1 << 22  # values
+VALUES_AT_ONCE = 1 << 22  # values
 QUANTILE_ROWS = 100_000
 Matrix = NDArray | RowFile
 
@@ -49,7 +49,7 @@ def repaired(
 
 def blocks(matrix: Matrix) -> Iterator[tuple[int, NDArray]]:
     """Yield the whole matrix as (number of the first row, rows)."""
-    step = max(1, BLOCK // matrix.shape[1])
+    step = max(1, VALUES_AT_ONCE // matrix.shape[1])
     for start in range(0, len(matrix), step):
         stop = min(start + step, len(matrix))
         yield start, matrix[start:stop] if isinstance(matrix, np.ndarray) else matrix.block(start, stop)
@@ -71,7 +71,7 @@ def rewritten(matrix: Matrix, rows: int, function: Callable[[int, NDArray], NDAr
 def _without_missing(found: Repaired, missing: str, where: object, names: Any, fill: Any) -> None:
     matrix = found.matrix
     count, total, present, whole = 0, np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1], np.int64), []
-    step = max(1, BLOCK // matrix.shape[1])
+    step = max(1, VALUES_AT_ONCE // matrix.shape[1])
     words = f"{where}: {len(matrix)} rows: about {{time}} left of the search for missing values"
     for _, block in paced(blocks(matrix), repeat(step), len(matrix), words):
         bad = np.isnan(block)

@@ -7,7 +7,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-WORDS = ((0.9, "marvellous"), (0.8, "meritorious"), (0.7, "middling"), (0.6, "mediocre"), (0.5, "miserable"))
+KMO_WORDS = (
+    (0.9, "marvellous"),
+    (0.8, "meritorious"),
+    (0.7, "middling"),
+    (0.6, "mediocre"),
+    (0.5, "miserable"),
+)
 """Kaiser's words (1974) for values from each number on; below all: unacceptable."""
 
 
@@ -42,7 +48,7 @@ def adequacy(x: Array) -> dict[str, str]:
         return {}
     R = np.asarray(np.corrcoef(x.T), dtype=np.float64)
     measure, (statistic, degrees, p) = kmo(R), bartlett(R, len(x))
-    word = next((word for least, word in WORDS if measure >= least), "unacceptable")
+    word = next((word for least, word in KMO_WORDS if measure >= least), "unacceptable")
     small = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     return {
         "KMO": f"{measure:.3f}, {word}: the items {'have' if measure >= 0.5 else 'hardly have'} common factors",

@@ -29,7 +29,7 @@ from sigmapca_cli.system.processes import available_threads, mapped
 
 Array = NDArray[np.float64]
 
-BLOCK = 1 << 16
+PRODUCT_ROWS = 1 << 16
 """Rows of a block of a product."""
 LEAST_BLOCK = 8192
 """Rows of a block of a projection at least."""
@@ -124,7 +124,7 @@ class SparseSource(Source):
         rows: Index | RowSample | None = None,
         *,
         exact: bool = False,
-        size: int = BLOCK,
+        size: int = PRODUCT_ROWS,
     ) -> Iterator[NDArray]:
         """As `Source.project`, without a row that is written out; sums are float64 before they get the type of B."""
         A, size = B.astype(np.float64), max(size, LEAST_BLOCK)
@@ -159,7 +159,7 @@ class SparseRows:
             return np.asarray(found.T @ y), y.sum(0)
 
         total, sums = np.zeros(W.shape), np.zeros(W.shape[1])
-        for moved, found in mapped(part, stretches(range(self.X.shape[0]), BLOCK)):
+        for moved, found in mapped(part, stretches(range(self.X.shape[0]), PRODUCT_ROWS)):
             total += moved
             sums += found
         total -= np.outer(self.mean, sums)
@@ -168,7 +168,7 @@ class SparseRows:
     def projections(self, W: Array) -> Iterator[Array]:
         """Yield blocks x̄W (m, b) of all rows in order."""
         A = np.ascontiguousarray(self.gain[:, None] * W)
-        return affine(self.X, A, self.mean @ A, BLOCK)
+        return affine(self.X, A, self.mean @ A, PRODUCT_ROWS)
 
     def gram(self) -> Array:
         """Return x̄x̄ᵀ (n, n)."""

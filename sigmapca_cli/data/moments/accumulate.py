@@ -15,9 +15,9 @@ from sigmapca_cli.system.row_shards import gathered, sharing, together
 
 Array = NDArray[np.float64]
 
-FEW = 1000
+ONE_THREAD_BELOW = 1000
 """Features below which one thread finds eigenvectors sooner than two that wait for each other."""
-LARGEST, SMALLEST = 1e36, 1e-36
+LARGEST_VALUE, SMALLEST_VALUE = 1e36, 1e-36
 HUGE = 1e8
 """Means and scales that float32 holds with room to spare."""
 REUSED_ENTRIES = 1 << 21
@@ -152,7 +152,7 @@ def every_block(blocks: Iterator[NDArray], diagonal: bool) -> Iterator[Moments]:
     if first is None:
         return
     blocks = chain([first], blocks)
-    if diagonal or first.shape[1] < FEW:
+    if diagonal or first.shape[1] < ONE_THREAD_BELOW:
         yield from mapped(lambda block: block_moments(block, diagonal), blocks)
         return
     with blas(available_threads()):
@@ -191,7 +191,7 @@ def standardisation(
     the same rows. Constant features get scale 1 when ε is 0, and their rows are exactly 0.
     """
     # An infinite or missing variance comes from squares above 1e308.
-    refuse(~(np.maximum(np.abs(mean), np.sqrt(variance)) < LARGEST), "large: divide the data")
+    refuse(~(np.maximum(np.abs(mean), np.sqrt(variance)) < LARGEST_VALUE), "large: divide the data")
     constant = constant_features(mean, variance)
     if standardise == "none":
         return np.full_like(mean, common_unit(variance[~constant])), constant
@@ -199,7 +199,7 @@ def standardisation(
         epsilon = 0.0 if constant.all() else relative_epsilon * float(variance[~constant].mean())
     scale = np.sqrt(np.where(constant, 0.0, variance) + epsilon)
     scale[scale == 0] = 1.0
-    refuse(scale < SMALLEST, "small: multiply the data")
+    refuse(scale < SMALLEST_VALUE, "small: multiply the data")
     return scale, constant
 
 
@@ -212,7 +212,7 @@ def common_unit(variance: Array) -> float:
     if 1 / HUGE < size < HUGE:
         return 1.0
     unit = 10.0 ** np.round(np.log10(size))
-    refuse(np.array([unit < SMALLEST]), "small: multiply the data")
+    refuse(np.array([unit < SMALLEST_VALUE]), "small: multiply the data")
     return float(unit)
 
 
@@ -232,7 +232,7 @@ def principal_axes(C: Array) -> tuple[Array, Array]:
 
     eigh leaves the sign open and builds of LAPACK differ in it: one rule makes the axes unique.
     """
-    with blas(1 if len(C) < FEW else available_threads()):
+    with blas(1 if len(C) < ONE_THREAD_BELOW else available_threads()):
         values, E = np.linalg.eigh(C)
     values, E = values[::-1], E[:, ::-1]
     return values, signed_axes(E)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEW_VALUES = 10  # a column with at most so many distinct values may hold classes
-BLOCK = 1 << 22
+POWERS_AT_ONCE = 1 << 22
 """Entries whose fourth powers are held at once."""
 RISING = "rising whole numbers"
 EVEN = "rising by equal steps"
@@ -42,7 +42,7 @@ def excess_kurtosis(x: NDArray[np.float64]) -> NDArray[np.float64]:
     not copied whole.
     """
     # Never a column alone, whose sums have other last bits.
-    few = max(1, min(x.size // BLOCK, x.shape[1] // 8))
+    few = max(1, min(x.size // POWERS_AT_ONCE, x.shape[1] // 8))
     return np.concatenate([_excess_kurtosis(part) for part in np.array_split(x, few, axis=1)])
 
 

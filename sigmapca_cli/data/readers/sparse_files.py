@@ -14,7 +14,7 @@ from sigmapca_cli.system.untrusted_hdf5 import SPARSE, as_text, stored
 
 VECTORS = 11
 """Numbers that reading and describing a matrix takes for each of its columns."""
-LEAST = 1 << 20
+LEAST_BYTES = 1 << 20
 """Bytes that any file counts as: hashed features have a million empty columns beside a few words."""
 
 
@@ -43,7 +43,7 @@ def csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: tuple[int, int]
 def refuse_empty(shape: tuple[int, int], there: int, where: object) -> None:
     """Raise InputError for sides far beyond the bytes that are there: each row and column takes numbers of its own."""
     size = VECTORS * 8.0 * max(shape)
-    if size > SPARSE * max(there, LEAST):
+    if size > SPARSE * max(there, LEAST_BYTES):
         raise InputError(
             f"{where} claims {shape[0]} × {shape[1]} values and stores {there} bytes: leave empty columns out"
         )

@@ -27,8 +27,10 @@ from sigmapca_cli.data.readers.text_fields import (
 from sigmapca_cli.data.readers.text_layout import DECIMAL_COMMA, Layout, fields_of, opened, sniff, split
 from sigmapca_cli.system.errors import InputError
 
-BLOCK = 4 << 20  # characters that are read at once
-WIDE = 500  # characters for each column at least: each call of pandas takes time for each column
+CHARACTERS_AT_ONCE = 4 << 20  # characters that are read at once
+CHARACTERS_A_COLUMN = (
+    500  # characters for each column at least: each call of pandas takes time for each column
+)
 MOST_SEEN = 50
 # pandas compares as it is written; other spellings are found field by field.
 NA_VALUES = sorted(
@@ -122,7 +124,7 @@ class TextReader:
             return
         with opened(self._path, self._layout.encoding) as file:
             before = sum(1 for _ in islice(file, first - 1))
-            while lines := file.readlines(max(BLOCK, WIDE * self._layout.width)):
+            while lines := file.readlines(max(CHARACTERS_AT_ONCE, CHARACTERS_A_COLUMN * self._layout.width)):
                 block = self._at_once(lines)
                 if block is None:
                     block = self._by_field(lines, file, before)

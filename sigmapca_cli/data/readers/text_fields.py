@@ -11,7 +11,7 @@ MISSING = {
 }  # fmt: skip
 TRUTH = {"true": 1.0, "false": 0.0}
 MANY = 8  # so many numbers in order are hardly a row of measurements
-FEW = 4  # so many numbers at equal distances are hardly a row of measurements
+LEAST_OF_AN_AXIS = 4  # so many numbers at equal distances are hardly a row of measurements
 AMOUNT, UNIT = r"([+-]?\d+(?:[.,]\d+)*)", r"([%‰°€$£¥]|[a-zA-Zµ]{1,4})"
 WITH_UNIT = re.compile(rf"(?:([^\w\s.,;+-])\s?{AMOUNT}\s?{UNIT}?|{AMOUNT}\s?{UNIT})$")
 FORTRAN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[dD][+-]?\d+")  # 1.5D-03, double precision
@@ -139,7 +139,7 @@ def on_axis(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 def at_equal_distances(fields: Sequence[str]) -> bool:
     """Return whether all fields are numbers at equal distances, as far as their digits tell."""
-    if len(fields) < FEW or not in_order(fields):
+    if len(fields) < LEAST_OF_AN_AXIS or not in_order(fields):
         return False
     unit = 10.0 ** -max(len(field.partition(".")[2]) for field in fields)
     steps = [b - a for a, b in pairwise(map(number, fields))]

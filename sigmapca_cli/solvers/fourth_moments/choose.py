@@ -8,7 +8,7 @@ import numpy as np
 
 from sigmapca_cli.data.standardisation import GAP
 from sigmapca_cli.solvers.fourth_moments import ascent
-from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, LARGEST, centred_and_scaled, views
+from sigmapca_cli.solvers.fourth_moments.maximum import LAMBDA, LARGEST_TENSOR, centred_and_scaled, views
 from sigmapca_cli.solvers.knots import CLOSE, Half, Knot, best, followed
 from sigmapca_cli.solvers.rows.parallel import threads
 from sigmapca_cli.system.row_shards import place
@@ -41,7 +41,7 @@ def chosen_lam(Y: Array, *, in_time: bool = False) -> tuple[float, float]:
 def over_lam(halves: Sequence[Half], lams: Sequence[float] = LAMS) -> Iterator[Knot]:
     """Yield the knots of a path over increasing λ that starts at the principal axes."""
     with threads(None):
-        looks = [views(centred_and_scaled(Y)[0], LARGEST)[-1] for _, Y in halves]
+        looks = [views(centred_and_scaled(Y)[0], LARGEST_TENSOR)[-1] for _, Y in halves]
 
         def solved(lam: float, half: int, start: Array) -> tuple[Array, bool]:
             R, end = ascent.climb(looks[half], start, lam, 1e-5, 200, [])

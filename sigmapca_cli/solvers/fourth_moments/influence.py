@@ -19,9 +19,9 @@ Array = np.ndarray
 
 NAMED = 3
 """Largest number of components that `owners` names."""
-FEW, SHARE = 50.0, 1e-3
-"""A component is named if the rows that carry its fourth moment are fewer than FEW and fewer than SHARE of all rows, or
-if one row is half of the moment. (1.4 % of the rows of a Laplace variable carry it.)"""
+CARRIED_BY, CARRIED_SHARE = 50.0, 1e-3
+"""A component is named if the rows that carry its fourth moment are fewer than CARRIED_BY and fewer than CARRIED_SHARE
+of all rows, or if one row is half of the moment. (1.4 % of the rows of a Laplace variable carry it.)"""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def owners(groups: Groups, n: int) -> list[str]:
     Rows and components are numbered from 1.
     """
     share = groups.greatest**4 / groups.fourth
-    few = (groups.carrying < min(FEW, SHARE * n)) | (share > 0.5)
+    few = (groups.carrying < min(CARRIED_BY, CARRIED_SHARE * n)) | (share > 0.5)
     return [  # a sentence for each of many components would not be read
         f"component {j + 1} depends on few rows: {groups.carrying[j]:.1f} carry its fourth moment, and row "
         f"{groups.largest[j] + 1} makes up {100 * share[j]:.0f} % of it; check that row, or set solver.clip=0.999"

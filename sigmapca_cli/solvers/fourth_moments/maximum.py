@@ -27,7 +27,7 @@ Climb = tuple[Array, End, list[Step]]
 
 LAMBDA = 0.1
 """λ of F: at 0.1 the halves of image data agreed better than at 1/3 and 1, or as well (docs/solver.md)."""
-LARGEST = 64
+LARGEST_TENSOR = 64
 """Largest k for which all fourth cumulants are held: 35 MB, half a minute for 500,000 rows."""
 SAME = 0.999
 """Mean |cos| above which two ends of a climb count as the same answer."""
@@ -107,7 +107,7 @@ def maximise(
     max_iter: int = 200,
     starts: int = 1,
     threads: int | None = None,
-    tensor: int = LARGEST,
+    tensor: int = LARGEST_TENSOR,
     weights: Array | None = None,
 ) -> Maximum:
     """Find the rotation R that makes F(R) = Σσ⁴ + λΣ|cum₄| greatest.

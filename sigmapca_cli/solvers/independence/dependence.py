@@ -28,7 +28,7 @@ Array = np.ndarray
 
 FUNCTIONS = 4
 """Number of functions of each component."""
-LEVEL = 0.01
+DEPENDENCE_LEVEL = 0.01
 """Probability that independent components are called dependent: some pair of them exceeds its bound."""
 TOGETHER = 0.7
 """The same for all pairs together, times √n: with few rows dependence must not be passed over for want of power, and
@@ -44,7 +44,7 @@ correlation of neighbours. Where the variance of a pair between groups is more t
 variance of independent rows is multiplied by their ratio.
 """
 TINY = float(np.finfo(np.float64).tiny)
-ROWS = 25_000
+TESTED_ROWS = 25_000
 """Number of rows of the test of independent rows: more would show dependence that changes nothing."""
 
 
@@ -64,7 +64,7 @@ class Dependence:
     rows: int
     together: float = 1.0
 
-    def pairs(self, level: float = LEVEL) -> list[tuple[int, int]]:
+    def pairs(self, level: float = DEPENDENCE_LEVEL) -> list[tuple[int, int]]:
         """Return the pairs that are dependent beyond chance in all pairs, the most dependent first; from 0."""
         i, j = np.triu_indices(len(self.pvalue), 1)
         bound = level / max(len(i), 1)
@@ -90,7 +90,7 @@ def dependence(rows: Rows, R: Array, *, ordered: bool = False) -> Dependence:
     from scipy.special import ndtr, stdtr  # not above: reports import this module too
 
     if not ordered:
-        rows = rows.subset(ROWS)
+        rows = rows.subset(TESTED_ROWS)
     M = R / np.sqrt(np.einsum("ai,ab,bi->i", R, rows.C, R))
     mean, square = rows.means(_sums, M)
     spread = np.sqrt(np.maximum(square - mean**2, 0))

@@ -33,7 +33,7 @@ Scores = Callable[[Array], tuple[Array, Array]]
 Influence = Callable[[Array], Array]
 """From z (m, k) to the influence of each row on α, β and ln σ² of each component, (m, 3k)."""
 
-ROWS = 50_000
+ERROR_ROWS = 50_000
 """Largest number of rows of the third moments in H."""
 
 
@@ -77,7 +77,7 @@ def errors(
     them; pieces: first rows of the stretches that they were taken from, among the rows of this rank.
     """
     point = Contrast(rows, tau, spectra).at(R)
-    curvature = Curvature(point, rows.subset(ROWS))
+    curvature = Curvature(point, rows.subset(ERROR_ROWS))
     pairs = len(curvature.scale)
     M, k = R / point.sigma, rows.k
     offset = rows.means(lambda z, w: (weighted_sum(derivatives(point, z), w),), M)[0]

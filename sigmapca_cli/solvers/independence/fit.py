@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sigmapca_cli.data.row_order import ROWS as ORDER_ROWS
-from sigmapca_cli.data.row_order import RowOrder, pieces_of, row_order
+from sigmapca_cli.data.row_order import ORDER_ROWS, RowOrder, pieces_of, row_order
 from sigmapca_cli.data.source import Source
 from sigmapca_cli.methods.solution import Solution, finalise
 from sigmapca_cli.solvers.fourth_moments.fit import first_rotation
-from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST, maximise
+from sigmapca_cli.solvers.fourth_moments.maximum import LARGEST_TENSOR, maximise
 from sigmapca_cli.solvers.independence.dependence import Dependence, dependence
 from sigmapca_cli.solvers.independence.errors import errors
 from sigmapca_cli.solvers.independence.rows import Rows
@@ -202,7 +201,7 @@ def answered(
 
 def start_of_patches(Y: Array, threads: int | None) -> Array:
     """Return the answer of solver=moments on part of the rows, (k, k): of the leading components, if they are many."""
-    k, leading = Y.shape[1], min(Y.shape[1], LARGEST)
+    k, leading = Y.shape[1], min(Y.shape[1], LARGEST_TENSOR)
     R = np.eye(k)
     count = min(rows_for(k, NEAR), int(START_WORK / leading**4))
     here = place(Y)

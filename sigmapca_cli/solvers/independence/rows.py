@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sigmapca_cli.solvers.rows.inputs import checked_rows, held
-from sigmapca_cli.solvers.rows.parallel import BLOCK, TASK, spaced, total
+from sigmapca_cli.solvers.rows.parallel import BLOCK_ROWS, TASK, spaced, total
 from sigmapca_cli.system.row_shards import place, shared
 
 Array = np.ndarray
 ENTRIES = 1 << 16
 """Number of entries of a block of rows: its arrays stay in the cache."""
-FEW = 4
+BLOCKS_OF_ONE_THREAD = 4
 """Number of such blocks up to which one thread sums all rows: waking another takes as long."""
 Part = Callable[[Array, Array | None], tuple[Array, ...]]
 """From z (m, k) and the weights of its rows (m, 1), None where all are 1, to sums over the rows."""
@@ -96,6 +96,6 @@ class Rows:
 
 def blockwise(part: Callable[[Array], tuple[Array, ...]], held: Array, k: int) -> tuple[Array, ...]:
     """Return Σ part(block) over blocks of the held rows of k components; their sizes depend on n and k alone."""
-    block = int(np.clip(ENTRIES // k, 256, BLOCK))
-    few = len(held) * k <= FEW * ENTRIES
+    block = int(np.clip(ENTRIES // k, 256, BLOCK_ROWS))
+    few = len(held) * k <= BLOCKS_OF_ONE_THREAD * ENTRIES
     return total(part, held, block, TASK if few else int(np.clip(len(held) // (TASK * block), 1, TASK)))

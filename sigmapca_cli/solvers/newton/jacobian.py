@@ -14,7 +14,7 @@ import numpy as np
 
 from sigmapca_cli.solvers.newton.scores import Score
 from sigmapca_cli.solvers.rows.inputs import split, times
-from sigmapca_cli.solvers.rows.parallel import BLOCK, count, means, total
+from sigmapca_cli.solvers.rows.parallel import BLOCK_ROWS, count, means, total
 
 Array = np.ndarray
 SLICE = 512
@@ -53,7 +53,7 @@ def measure(
     *,
     third: bool = False,
     error: bool = False,
-    block: int = BLOCK,
+    block: int = BLOCK_ROWS,
 ) -> ScoreMoments:
     """Return the cross moments of z = Y·M over all rows of Y (n, k), M (k, k) = RΣ⁻¹, a (k,).
 
@@ -185,7 +185,7 @@ class Product:
     """
 
     def __init__(
-        self, Y: Array, C: Array, R: Array, score: Score, a: Array, signs: Array, block: int = BLOCK
+        self, Y: Array, C: Array, R: Array, score: Score, a: Array, signs: Array, block: int = BLOCK_ROWS
     ) -> None:
         """Y (n, k), or with weights (n, k + 1), second moments C (k, k), rotation R (k, k), a and signs (k,)."""
         self.n, self.k, self.block = count(Y), len(C), block

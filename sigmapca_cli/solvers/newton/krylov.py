@@ -15,12 +15,12 @@ from sigmapca_cli.solvers.newton import steps
 
 Array = np.ndarray
 
-LARGEST = 40
+MOST_PRODUCTS = 40
 """Largest number of products for one step."""
 ACCURACY = 0.05
 """Fraction of the residual that a step may leave. More accuracy does not pay: J is averaged over part of the rows."""
 SELDOM = 8
-"""Beyond LARGEST products the residual is computed after each so many: its least squares take longer than a product."""
+"""Beyond MOST_PRODUCTS the residual is computed after each so many: its least squares take longer than a product."""
 LARGEST_SPECTRUM = 60
 """Largest number of products for one check of stability."""
 EVERY = 4
@@ -73,7 +73,7 @@ class MatrixFreeJacobian:
     root: Array
     changes: tuple[tuple[Array, Array], ...] = ()
     accuracy: float = ACCURACY
-    most: int = LARGEST
+    most: int = MOST_PRODUCTS
 
     def scaled(self, v: Array) -> Array:
         """Return (J̃ + Σ uvᵀ)·v."""
@@ -132,7 +132,7 @@ class MatrixFreeJacobian:
         space = Arnoldi(self.scaled, -S / self.root, self.most + len(self.changes))
         while True:
             more = space.extend()
-            if more and space.m > LARGEST and space.m % SELDOM:
+            if more and space.m > MOST_PRODUCTS and space.m % SELDOM:
                 continue
             first = np.zeros(space.m + 1)
             first[0] = space.length

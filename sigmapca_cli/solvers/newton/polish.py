@@ -21,7 +21,7 @@ from sigmapca_cli.data.source import Source
 from sigmapca_cli.data.subsample import one_per_stretch
 from sigmapca_cli.methods.solution import deviations, pseudoinverse
 from sigmapca_cli.solvers.newton.solve import NewtonResult
-from sigmapca_cli.solvers.rows.parallel import BLOCK, means, threads
+from sigmapca_cli.solvers.rows.parallel import BLOCK_ROWS, means, threads
 from sigmapca_cli.system.errors import InputError
 from sigmapca_cli.system.row_shards import agreed, own_of
 
@@ -30,7 +30,7 @@ Array = np.ndarray
 LEVELS = (50_000, 200_000)
 """Numbers of rows of the two stages. At 50,000 rows 1 − |cos| to the answer on all half million patches is at most
 0.003, at 200,000 rows 0.0005."""
-LARGEST = 80_000_000
+HELD_ENTRIES = 80_000_000
 """Largest number of entries of the rows that are held: 320 MB."""
 FIRST_TIME = 3.0
 """Length Δt of the first step, in the unit of time of the flow W′ = −G/scale."""
@@ -66,7 +66,9 @@ class Gradient:
         return np.linalg.norm(self.G, axis=0) / self.scale
 
 
-def gradient(W: Array, C: Covariance, X: Array, a: Array, derivative: str, block: int = BLOCK) -> Gradient:
+def gradient(
+    W: Array, C: Covariance, X: Array, a: Array, derivative: str, block: int = BLOCK_ROWS
+) -> Gradient:
     """Return the tangent gradient of the main loss: E[xᵀ((h(z)σWᵀW − y) ⊙ h′(z))] less its part along each column.
 
     X (n, p) centred rows, W (p, k) unit norm columns, σ exact from C and held constant, h = a·tanh(z/a).
@@ -250,7 +252,7 @@ def polish(
 
 def stages(source: Source) -> list[int]:
     """Return the numbers of rows of the stages, increasing; only one if there are too few rows for two."""
-    most = min(source.n, LEVELS[-1], max(LARGEST // source.p, 1))
+    most = min(source.n, LEVELS[-1], max(HELD_ENTRIES // source.p, 1))
     return [rows for rows in LEVELS[:-1] if 2 * rows <= most] + [most]
 
 

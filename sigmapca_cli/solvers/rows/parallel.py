@@ -15,7 +15,7 @@ from sigmapca_cli.system.processes import available_threads, blas
 
 Array = np.ndarray
 
-BLOCK = 4096
+BLOCK_ROWS = 4096
 """Number of rows of a block, up to 32 columns: its arrays stay in the cache."""
 ENTRIES = 1 << 16
 """Number of entries of a block of more columns."""
@@ -43,11 +43,11 @@ def threads(count: int | None) -> Iterator[None]:
 
 def rows_per_block(k: int) -> int:
     """Return the number of rows of a block of k columns, so that the arrays of one block stay in the cache."""
-    return BLOCK if k <= 32 else max(ENTRIES // k, 256)
+    return BLOCK_ROWS if k <= 32 else max(ENTRIES // k, 256)
 
 
 def total(
-    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK, task: int = TASK
+    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK_ROWS, task: int = TASK
 ) -> tuple[Array, ...]:
     """Return Σ part(block) over the blocks of the rows, in float64, for each array that `part` returns.
 
@@ -65,7 +65,7 @@ def total(
 
 
 def means(
-    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK
+    part: Callable[[Array], tuple[Array, ...]], rows: Array, block: int = BLOCK_ROWS
 ) -> tuple[int, list[Array]]:
     """Return the number of rows (of all ranks), and `total` divided by it."""
     if row_shards.sharing() is None:

@@ -18,9 +18,9 @@ from sigmapca_cli.system.row_shards import added, agreed, gathered, own, own_of,
 
 Array = np.ndarray
 
-BLOCK = 8192
+ROWS_READ = 8192
 """Number of rows read at once."""
-LARGEST = 1 << 23
+CLIPPED_ENTRIES = 1 << 23
 """Number of entries of the clipped rows of many features that are read at once."""
 
 
@@ -46,7 +46,7 @@ def clipped(source: Source, quantile: float) -> Clipped:
     """
     mean, C = source.covariance()
     norm = np.concatenate(
-        [np.sqrt(np.square(block - mean, dtype=np.float64).sum(1)) for block in source.blocks(BLOCK)]
+        [np.sqrt(np.square(block - mean, dtype=np.float64).sum(1)) for block in source.blocks(ROWS_READ)]
     )
     q = quantile_of(norm, quantile, source.n)
     factor = np.minimum(1.0, q / np.maximum(norm, np.finfo(np.float64).tiny))
@@ -56,7 +56,7 @@ def clipped(source: Source, quantile: float) -> Clipped:
     if isinstance(C, ImplicitCovariance):
         return Clipped(factor, *clipped_products(source, mean, C, factor, drawn), count, first)
     shift, change = np.zeros(source.p), np.zeros_like(C)
-    for part in np.array_split(drawn, max(1, -(-len(drawn) // BLOCK))):
+    for part in np.array_split(drawn, max(1, -(-len(drawn) // ROWS_READ))):
         u, f = source.take(part).astype(np.float64) - mean, factor[part - first, None]
         shift += ((f - 1) * u).sum(0)
         change += ((f * f - 1) * u).T @ u
@@ -80,7 +80,7 @@ def clipped_products(
     source: Source, mean: Array, C: ImplicitCovariance, factor: Array, drawn: Array
 ) -> tuple[Array, ImplicitCovariance]:
     """Return mean′ and the products of C′, as `clipped` has them; the clipped rows are read again for each product."""
-    parts = np.array_split(drawn, max(1, -(-len(drawn) * source.p // LARGEST)))
+    parts = np.array_split(drawn, max(1, -(-len(drawn) * source.p // CLIPPED_ENTRIES)))
     first = own(source.n).start
     shift, change = np.zeros(source.p), np.zeros(source.p)
     for part in parts:

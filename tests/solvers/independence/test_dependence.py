@@ -10,7 +10,7 @@ from solver_helpers import matched
 from source_kinds import ALL, planted, projected, series
 from thread_ranks import on_ranks
 
-from sigmapca_cli.solvers.independence.dependence import LEVEL, dependence
+from sigmapca_cli.solvers.independence.dependence import DEPENDENCE_LEVEL, dependence
 from sigmapca_cli.solvers.independence.fit import CAUTIOUS, LIKELIHOOD, answered
 from sigmapca_cli.solvers.independence.rows import Rows
 from sigmapca_cli.solvers.independence.solve import solve
@@ -29,7 +29,7 @@ def test_independent_rows_are_called_dependent_at_the_level(kind, n):
     wrong = sum(
         not pairwise(ALL[kind](np.random.default_rng(seed), (n, 6))).independent for seed in range(200)
     )
-    level = LEVEL + 0.7 / np.sqrt(n)
+    level = DEPENDENCE_LEVEL + 0.7 / np.sqrt(n)
     assert wrong <= 200 * level + 4 * np.sqrt(200 * level)
 
 
