@@ -65,36 +65,26 @@ def of_halves(run: Any, found: Any, rotate: str | None) -> tuple[str, Any]:
     from sigmapca_cli.composition.compose import stored_job
     from sigmapca_cli.composition.job import with_changes
     from sigmapca_cli.data.describe.describe import silence_warnings
-    from sigmapca_cli.data.halves import halves_of, with_half
+    from sigmapca_cli.data.halves import halves_of
     from sigmapca_cli.data.stored import data_of
     from sigmapca_cli.evaluation.matching import cosines, match
+    from sigmapca_cli.runner.objective import runs_of_halves
     from sigmapca_cli.runner.progress import quiet
-    from sigmapca_cli.runner.run import run as train
     from sigmapca_cli.solution.loadings import loadings_of, rotated
-    from sigmapca_cli.storage.read import StoredRun
 
     data = data_of(run)
     if data.half != "all":
         raise InputError(f"--halves: the run has data.half={data.half} already; give a run of all rows")
-    job, both = stored_job(run), []
+    job = with_changes(stored_job(run), {**as_before(run, given=()), "k": found.values.shape[1]})
     token = quiet.set(True)
     try:
         with silence_warnings(), tempfile.TemporaryDirectory(prefix="sigmapca-") as folder:
-            made = halves_of(data)
-            for name in made.names:
-                keys = {f"data.{key}": value for key, value in with_half(name).items()}
-                kept = {
-                    **as_before(run, given=()),
-                    "outputs": folder,
-                    "tracker": "none",
-                    "k": found.values.shape[1],
-                }
-                half = loadings_of(StoredRun.open(train(with_changes(job, {**kept, **keys}))))
-                both.append((half if rotate is None else rotated(half, rotate)).values)
+            halves = [loadings_of(half) for half in runs_of_halves(job, Path(folder))]
+            both = [(half if rotate is None else rotated(half, rotate)).values for half in halves]
     finally:
         quiet.reset(token)
     first, second = (values[:, match(cosines(found.values, values))[1]] for values in both)
-    return made.words, cosines(first, second).diagonal()
+    return halves_of(data).words, cosines(first, second).diagonal()
 
 
 def print_congruence(words: str, congruence: Any) -> None:
