@@ -79,12 +79,13 @@ def of_halves(run: Any, found: Any, rotate: str | None) -> tuple[str, Any]:
     token = quiet.set(True)
     try:
         with silence_warnings(), tempfile.TemporaryDirectory(prefix="sigmapca-") as folder:
-            halves = [loadings_of(half) for half in runs_of_halves(job, Path(folder))]
+            made = halves_of(data)
+            halves = [loadings_of(half) for half in runs_of_halves(job, Path(folder), made.names)]
             both = [(half if rotate is None else rotated(half, rotate)).values for half in halves]
     finally:
         quiet.reset(token)
     first, second = (values[:, match(cosines(found.values, values))[1]] for values in both)
-    return halves_of(data).words, cosines(first, second).diagonal()
+    return made.words, cosines(first, second).diagonal()
 
 
 def print_congruence(words: str, congruence: Any) -> None:

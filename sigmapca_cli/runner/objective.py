@@ -51,16 +51,15 @@ def stored(folder: Path, names: Sequence[str]) -> list[float]:
 
 def stability(job: Job, folder: Path) -> float:
     """Return the mean matched |cos| between the filters that two halves of the data give with the job's settings."""
-    first, second = (run.filters for run in runs_of_halves(job, folder))
+    first, second = (run.filters for run in runs_of_halves(job, folder, halves_of(job.cfg.data).names))
     assert first is not None and second is not None  # both have finished
     return agreement(first, second).mean
 
 
-def runs_of_halves(job: Job, folder: Path) -> list[StoredRun]:
-    """Return the runs of a job on the two halves of its data, in the folder `halves`; an interrupted one is resumed."""
+def runs_of_halves(job: Job, folder: Path, names: Sequence[str]) -> list[StoredRun]:
+    """Return the runs of a job on these halves of its data, in the folder `halves`; an interrupted one is resumed."""
     from sigmapca_cli.runner.run import run
 
-    names = halves_of(job.cfg.data).names
     for place in (folder / HALVES, *(place_of(folder, half) for half in names)):
         refuse_link(place)
     return [StoredRun.open(run(half_job(job, folder, half))) for half in names]

@@ -42,14 +42,17 @@ def test_components_of_noise_are_not_congruent_in_two_halves(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2)) * [2.0, 1.5] @ np.repeat(np.eye(2), 8, axis=1)
-    pd.DataFrame(X + rng.standard_normal(X.shape)).add_prefix("x").to_csv("x.csv", index=False)
-    run = sp.train("x.csv", model="pca_svd", k=4)
+    X += rng.standard_normal(X.shape)
+    X[5, 3] = np.nan
+    pd.DataFrame(X).add_prefix("x").to_csv("x.csv", index=False)
+    run = sp.train("x.csv", model="pca_svd", k=4, data__missing="mean")
     done = sigmapca("loadings", "last", "--halves")
     assert done.returncode == 0 and "even and odd rows" in done.stdout
+    assert "missing" not in done.stderr  # the training said it
     found = [float(value) for value in done.stdout.splitlines()[-1].split()]
     assert min(found[:2]) > 0.98 and max(found[2:]) < 0.85
     assert len(sp.runs("outputs")) == 1  # the halves leave no runs
-    half = sp.train("x.csv", model="pca_svd", k=2, data__half="even")
+    half = sp.train("x.csv", model="pca_svd", k=2, data__half="even", data__missing="mean")
     assert sigmapca("loadings", str(half.folder), "--halves").returncode == 2
     assert run.folder.exists()
 
