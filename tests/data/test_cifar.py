@@ -80,6 +80,11 @@ def test_a_gap_in_the_batches_is_refused_and_a_short_end_is_told(tmp_path, caplo
 
 def test_cifar100_has_two_labels_before_the_pixels(tmp_path):
     rows = RNG.integers(0, 256, (3, 3074)).astype(np.uint8)
+    rows[:, 1] = [50, 60, 100]
+    (tmp_path / "train.bin").write_bytes(rows.tobytes())
+    with pytest.raises(InputError, match="not this data set"):
+        load(tmp_path, "cifar100")
+    rows[:, 1] = [50, 60, 70]
     (tmp_path / "train.bin").write_bytes(rows.tobytes())
     images = load(tmp_path, "cifar100")
     assert images[2, 31, 31, 2] == rows[2, -1]

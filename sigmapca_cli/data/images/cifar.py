@@ -25,11 +25,12 @@ LARGEST_ARCHIVE = 1 << 30
 
 @dataclass(frozen=True)
 class Layout:
-    """File names of one data set, and how many bytes of labels stand before the pixels of a binary record."""
+    """File names of one data set, its classes, and how many bytes of labels stand before the pixels of a record."""
 
     train: tuple[str, ...]
     test: tuple[str, ...]
     label_bytes: int
+    classes: int
     places: tuple[str, ...]
 
     def names(self, split: str) -> tuple[str, ...]:
@@ -41,6 +42,7 @@ LAYOUTS = {
         tuple(f"data_batch_{i}" for i in range(1, 6)),
         ("test_batch",),
         1,
+        10,
         (
             "cifar-10-batches-py",
             "cifar-10-batches-bin",
@@ -52,6 +54,7 @@ LAYOUTS = {
         ("train",),
         ("test",),
         2,
+        100,
         ("cifar-100-python", "cifar-100-binary", "cifar-100-python.tar.gz", "cifar-100-binary.tar.gz"),
     ),
 }
@@ -74,15 +77,19 @@ def parse_python(content: bytes, where: str) -> NDArray[np.uint8]:
     return planes_to_images(data)
 
 
-def parse_binary(content: bytes, label_bytes: int, where: str) -> NDArray[np.uint8]:
+def parse_binary(content: bytes, layout: Layout, where: str) -> NDArray[np.uint8]:
     """Return the images of one binary batch: records of label bytes and 3,072 pixels."""
-    record = label_bytes + PIXELS
+    record = layout.label_bytes + PIXELS
     if not content or len(content) % record:
         raise InputError(
             f"{where} has {len(content)} bytes, not a whole number of {record}-byte records: truncated, or "
             f"not this data set"
         )
-    return planes_to_images(np.frombuffer(content, np.uint8).reshape(-1, record)[:, label_bytes:])
+    rows = np.frombuffer(content, np.uint8).reshape(-1, record)
+    # Nothing else in such a file says that it is of this data set.
+    if (label := int(rows[:, layout.label_bytes - 1].max())) >= layout.classes:
+        raise InputError(f"{where}: a label {label} of {layout.classes} classes: not this data set")
+    return planes_to_images(rows[:, layout.label_bytes :])
 
 
 def _folder_members(folder: Path, wanted: tuple[str, ...]) -> Iterator[Path]:
@@ -169,7 +176,7 @@ def load(path: Path, dataset: str, split: str = "train", limit: int | None = Non
     for name, content in _members(path, layout, split):
         where = f"{path} ({name})" if path.name != name else str(path)
         binary = name.endswith(".bin")
-        images = parse_binary(content, layout.label_bytes, where) if binary else parse_python(content, where)
+        images = parse_binary(content, layout, where) if binary else parse_python(content, where)
         batches[name.removesuffix(".bin")] = images
         enough = limit is not None and _leading(batches, layout.names(split)) >= limit
         if enough:
