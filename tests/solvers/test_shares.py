@@ -37,7 +37,7 @@ class OnDisk(ArraySource):
         file = RowFile.scratch(X.shape, X.dtype)
         file.write(0, X)
         self.read: list[tuple[int, int]] = []
-        super().__init__("array", file, "a file", Standardisation())
+        super().__init__(file, "a file", Standardisation())
 
     def _block_size(self) -> int:
         return 500
