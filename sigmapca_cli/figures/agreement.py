@@ -64,7 +64,7 @@ def plot_certificate(certificate: Certificate, title: str = "", width: float | N
     Dots mark arbitrary pairs, whose score is below the threshold. Colours are clipped at ±10 thresholds.
     """
     from sigmapca_cli.evaluation.certificate import ARBITRARY, IDENTIFIED, REPELLED
-    from sigmapca_cli.evaluation.words import pairs_said
+    from sigmapca_cli.evaluation.words import NOT_CONVERGED, pairs_said
 
     k = len(certificate.sigma)
     bound = 10 * certificate.threshold
@@ -83,6 +83,8 @@ def plot_certificate(certificate: Certificate, title: str = "", width: float | N
     repelled = int(((certificate.verdict == REPELLED) & other).sum()) // 2
     said = pairs_said(certificate.verdict != IDENTIFIED).lstrip(", ") or "all pairs are identified"
     words = f"{said}: {len(rows) // 2} arbitrary (dots), {repelled} repelled (red)"
+    if certificate.converged is False:
+        words = NOT_CONVERGED
     figure.supxlabel(textwrap.fill(words, max(int(figure.get_figwidth() * 16), 12)), fontsize=7)
     heading(figure, title)
     return figure

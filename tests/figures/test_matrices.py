@@ -1,5 +1,7 @@
 """Matrices between runs and between components."""
 
+from dataclasses import replace
+
 import numpy as np
 from solver_helpers import orthonormal
 
@@ -37,6 +39,13 @@ def test_certificate_marks_arbitrary_pairs_and_shows_the_scores():
         figure.get_supxlabel().replace("\n", " ")
         == "1 of 6 pairs are not identified: 1 arbitrary (dots), 0 repelled (red)"
     )
+
+
+def test_the_certificate_of_a_run_that_has_not_converged_counts_no_pairs():
+    found = certify(np.random.default_rng(0).laplace(size=(3000, 3)) * [3, 2, 1])
+    assert "all pairs are identified" in plot_certificate(found).get_supxlabel().replace("\n", " ")
+    words = plot_certificate(replace(found, converged=False)).get_supxlabel().replace("\n", " ")
+    assert "identified" not in words and "not converged" in words
 
 
 def test_stability_bars_are_the_indices(tmp_path):
